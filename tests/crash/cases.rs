@@ -8,7 +8,7 @@ use vfs_core::{
     Backend as _, BackendExt as _, CopyRequest, ErrorKind, Layer as _, OpContext, RenameRequest, Result, VfsPath,
 };
 use vfs_policy::{Policy, Rule, RuleEffect, RuleSet};
-use vfs_versions::{Commit, OverlayBackend};
+use vfs_versions::{CommitResult, OverlayBackend};
 
 use crate::{Disk, State};
 
@@ -150,7 +150,7 @@ fn journalled(disk: &Disk<'_>) -> OverlayBackend {
 async fn commit_with_a_journal(disk: &Disk<'_>) -> Result<()> {
     let overlay = journalled(disk);
     change(&overlay).await?;
-    assert!(matches!(overlay.commit(&OpContext::new()).await?, Commit::Applied(_)));
+    assert!(matches!(overlay.commit(&OpContext::new()).await?, CommitResult::Applied(_)));
     Ok(())
 }
 
@@ -170,7 +170,7 @@ async fn open_overlay(disk: &Disk<'_>) -> Result<OverlayBackend> {
 async fn commit_of_a_persistent_overlay(disk: &Disk<'_>) -> Result<()> {
     let overlay = open_overlay(disk).await?;
     change(&overlay).await?;
-    assert!(matches!(overlay.commit(&OpContext::new()).await?, Commit::Applied(_)));
+    assert!(matches!(overlay.commit(&OpContext::new()).await?, CommitResult::Applied(_)));
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use vfs_core::{
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 use vfs_memory::MemoryBackend;
-use vfs_versions::{Checkpoints, Commit, OverlayBackend};
+use vfs_versions::{Checkpoints, CommitResult, OverlayBackend};
 
 /// Somebody else, who writes a file just before the first directory is removed.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ async fn a_commit_keeps_a_file_that_comes_into_a_deleted_directory_at_the_last_m
         overlay.delete(&cx, DeleteRequest::new(path("/d")).recursive()).await.expect("deleted");
         let committed = overlay.commit(&cx).await.expect("nothing fails");
         stage.assert_that_somebody_wrote();
-        assert!(matches!(committed, Commit::Applied(_)), "{committed:?}");
+        assert!(matches!(committed, CommitResult::Applied(_)), "{committed:?}");
         assert_eq!(stage.disk.read_text(late).await.as_deref(), Ok("late"));
         for gone in ["/d/x", "/d/e/f"] {
             assert_eq!(stage.disk.read_text(gone).await.map_err(|error| error.kind()), Err(ErrorKind::NotFound));

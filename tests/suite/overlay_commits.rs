@@ -14,7 +14,7 @@ use vfs_core::{
     VfsPath,
 };
 use vfs_memory::MemoryBackend;
-use vfs_versions::{Commit, OverlayBackend};
+use vfs_versions::{CommitResult, OverlayBackend};
 
 use super::links::{disk, path};
 use super::overlays::{names, some};
@@ -72,7 +72,7 @@ fn text(root: &TempDir, at: &str) -> Option<String> {
 
 async fn commit(overlay: &OverlayBackend) -> Result<()> {
     match overlay.commit(&OpContext::new()).await? {
-        Commit::Applied(_) => Ok(()),
+        CommitResult::Applied(_) => Ok(()),
         other => panic!("nothing stands against it: {other:?}"),
     }
 }
@@ -119,7 +119,7 @@ async fn what_another_changed_after_a_commit_failed_is_a_conflict_still() -> Res
     let cx = OpContext::new();
     overlay.commit(&cx).await.expect_err("the disk fails");
     base.write_text("/b", "theirs\n").await?;
-    let Commit::Conflicts(conflicts) = overlay.commit(&cx).await? else { panic!("one file was changed") };
+    let CommitResult::Conflicts(conflicts) = overlay.commit(&cx).await? else { panic!("one file was changed") };
     assert_eq!(conflicts.iter().map(|conflict| conflict.path.as_str()).collect::<Vec<_>>(), ["/b"]);
     base.write_text("/b", "new\n").await?;
     commit(&overlay).await
@@ -358,7 +358,7 @@ async fn a_directory_that_is_moved_takes_nothing_away_that_came_in_the_meantime(
     let cx = OpContext::new();
     overlay.rename(&cx, RenameRequest::new(path("/d"), path("/e"))).await?;
     assert_eq!(names(&overlay, "/").await, some(["/e"]));
-    let Commit::Conflicts(conflicts) = overlay.commit(&cx).await? else { panic!("one file was changed") };
+    let CommitResult::Conflicts(conflicts) = overlay.commit(&cx).await? else { panic!("one file was changed") };
     assert_eq!(conflicts.iter().map(|conflict| conflict.path.as_str()).collect::<Vec<_>>(), ["/d/x"]);
     base.delete_file("/d/x").await?;
     commit(&overlay).await?;
@@ -467,7 +467,7 @@ async fn a_diff_has_the_deleted_links_wherever_they_led() -> Result<()> {
     assert_eq!(kinds, expected);
     let text = diff.unified();
     assert!(text.contains("+new") && !text.contains("-old"), "{text}");
-    let Commit::Applied(applied) = overlay.commit(&cx).await? else { panic!("nothing stands against it") };
+    let CommitResult::Applied(applied) = overlay.commit(&cx).await? else { panic!("nothing stands against it") };
     let applied: Vec<_> = applied.changes.iter().map(|change| (change.path.as_str(), change.kind)).collect();
     assert_eq!(applied, expected);
     Ok(())

@@ -11,7 +11,7 @@ use vfs_core::{
 };
 use vfs_memory::MemoryBackend;
 use vfs_policy::{Rule, RuleEffect};
-use vfs_versions::{Commit, OverlayBackend};
+use vfs_versions::{CommitResult, OverlayBackend};
 
 use crate::links::{deny, disk, path, run};
 
@@ -26,7 +26,7 @@ fn an_overlay_removes_a_link_as_a_link() {
         overlay.create_text("/again", "a file now\n").await?;
         let moved = overlay.rename(&cx, RenameRequest::new(path("/data"), path("/moved"))).await?;
         assert_eq!(moved.to, path("/moved"));
-        assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
+        assert!(matches!(overlay.commit(&cx).await?, CommitResult::Applied(_)));
         assert_eq!(fs::read_to_string(root.path().join("moved/a")).ok().as_deref(), Some("a\n"));
         assert_eq!(fs::read_to_string(root.path().join("f")).ok().as_deref(), Some("f\n"));
         assert_eq!(fs::read_to_string(root.path().join("again")).ok().as_deref(), Some("a file now\n"));
@@ -68,7 +68,7 @@ fn a_directory_gives_way_to_a_file_in_a_commit_to_a_disk() {
         let (overlay, cx) = (OverlayBackend::new(base), OpContext::new());
         overlay.delete(&cx, DeleteRequest::new(path("/d")).recursive()).await?;
         overlay.create_text("/d", "a file\n").await?;
-        assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
+        assert!(matches!(overlay.commit(&cx).await?, CommitResult::Applied(_)));
         assert_eq!(fs::read_to_string(root.path().join("d")).ok().as_deref(), Some("a file\n"));
         Ok(())
     });
@@ -90,7 +90,7 @@ fn what_a_fork_took_back_is_the_bases_again_and_foreign_changes_are_seen() {
         fork.write_text("/a", "by the fork\n").await?;
         base.write_text("/a", "by somebody else\n").await?;
         overlay.merge(&cx, &fork).await?;
-        assert!(matches!(overlay.commit(&cx).await?, Commit::Conflicts(conflicts) if conflicts.len() == 1));
+        assert!(matches!(overlay.commit(&cx).await?, CommitResult::Conflicts(conflicts) if conflicts.len() == 1));
         assert_eq!(base.read_text("/a").await?, "by somebody else\n");
         Ok(())
     });
@@ -158,7 +158,7 @@ fn a_commit_does_not_follow_a_link_that_came_above_what_it_writes() {
         let (overlay, cx) = (OverlayBackend::new(base), OpContext::new());
         overlay.create_text("/d/new", "new\n").await?;
         symlink("secrets", root.path().join("d")).expect("a link can be made");
-        let Commit::Conflicts(conflicts) = overlay.commit(&cx).await? else { panic!("it is refused") };
+        let CommitResult::Conflicts(conflicts) = overlay.commit(&cx).await? else { panic!("it is refused") };
         assert_eq!(conflicts.iter().map(|conflict| conflict.path.as_str()).collect::<Vec<_>>(), ["/d/new"]);
         assert!(!root.path().join("secrets/new").exists());
         Ok(())
@@ -207,9 +207,9 @@ fn a_discard_brings_links_back_as_links_and_goes_through_none() {
         overlay.write_text("/e/f", "mine\n").await?;
         fs::remove_dir_all(root.path().join("e")).expect("a directory");
         symlink("out", root.path().join("e")).expect("a link");
-        assert!(matches!(overlay.commit(&cx).await?, Commit::Conflicts(_)));
+        assert!(matches!(overlay.commit(&cx).await?, CommitResult::Conflicts(_)));
         discard("/e/f").await?;
-        assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
+        assert!(matches!(overlay.commit(&cx).await?, CommitResult::Applied(_)));
         assert_eq!(fs::read_to_string(root.path().join("out/f")).ok().as_deref(), Some("f\n"));
         assert_eq!(fs::read_link(root.path().join("d/l")).ok().as_deref(), Some("../out".as_ref()));
         assert!(root.path().join("d/broken").symlink_metadata().is_err() && !root.path().join("d/f").exists());
@@ -259,7 +259,7 @@ fn an_overlay_follows_no_link_that_its_base_does_not_follow() {
         assert_eq!(found.entries.iter().map(|entry| entry.path.as_str()).collect::<Vec<_>>(), ["/d/new"]);
         overlay.delete_file("/d/new").await?;
         overlay.write_text("/dangling", "made\n").await?;
-        let Commit::Applied(changes) = overlay.commit(&cx).await? else { panic!("nothing stands against it") };
+        let CommitResult::Applied(changes) = overlay.commit(&cx).await? else { panic!("nothing stands against it") };
         assert_eq!(changes.changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["/made"]);
         assert_eq!(fs::read_to_string(root.path().join("g")).ok().as_deref(), Some("g\n"));
         Ok(())

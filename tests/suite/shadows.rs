@@ -21,7 +21,7 @@ use vfs_core::{
 use vfs_layers::{Quota, QuotaLimits};
 use vfs_memory::MemoryBackend;
 use vfs_policy::{Policy, Rule, RuleEffect, RuleSet};
-use vfs_versions::{Checkpoints, Commit, OverlayBackend};
+use vfs_versions::{Checkpoints, CommitResult, OverlayBackend};
 
 use crate::links::{deny, disk, path};
 
@@ -173,7 +173,7 @@ fn layers_around_a_namespace_treat_a_link_to_what_is_shadowed_as_one_that_leads_
         assert!(!root.path().join("into").is_symlink());
         let overlay = OverlayBackend::new(Arc::new(files.clone()));
         overlay.delete_file("/file").await?;
-        assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
+        assert!(matches!(overlay.commit(&cx).await?, CommitResult::Applied(_)));
         assert!(!root.path().join("file").is_symlink());
         symlink("over", root.path().join("into")).expect("a link can be made");
         let store: Arc<dyn Backend> = Arc::new(MemoryBackend::new());

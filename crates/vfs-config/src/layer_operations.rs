@@ -6,7 +6,7 @@ use vfs_core::path::MapPaths as _;
 use vfs_core::snapshots::{DiffResult, RestoreRequest, SnapshotInfo, SnapshotRequest};
 use vfs_core::{ErrorKind, OpContext, Operation, Result, Snapshots as _, VfsPath};
 use vfs_layers::{AuditOperation, Outcome};
-use vfs_versions::{CheckpointedBackend, Commit, OverlayBackend, UndoEntry, UndoReport};
+use vfs_versions::{CheckpointedBackend, CommitResult, OverlayBackend, UndoEntry, UndoReport};
 
 use crate::layer_handle::LayerHandle;
 
@@ -44,15 +44,15 @@ impl LayerHandle<OverlayBackend> {
     /// # Errors
     ///
     /// Those of [`OverlayBackend::commit`]; `unavailable` if an audit log cannot be written.
-    pub async fn commit(&self, cx: &OpContext) -> Result<Commit> {
+    pub async fn commit(&self, cx: &OpContext) -> Result<CommitResult> {
         let work = async {
             match self.layer.commit(cx).await.map_err(|error| self.mapping.error(error))? {
-                Commit::Applied(changes) => Ok(Commit::Applied(changes.map_paths(&self.mapping)?)),
-                Commit::Conflicts(mut conflicts) => {
+                CommitResult::Applied(changes) => Ok(CommitResult::Applied(changes.map_paths(&self.mapping)?)),
+                CommitResult::Conflicts(mut conflicts) => {
                     for conflict in &mut conflicts {
                         conflict.path = self.mapping.to_outer(&conflict.path)?;
                     }
-                    Ok(Commit::Conflicts(conflicts))
+                    Ok(CommitResult::Conflicts(conflicts))
                 }
                 other => Ok(other),
             }
@@ -67,11 +67,11 @@ impl LayerHandle<OverlayBackend> {
             async move { checkpoints.keep_undoable(cx, &paths, work).await }.boxed()
         });
         self.record(cx, AuditOperation::Commit, work, |commit| match commit {
-            Commit::Conflicts(conflicts) => {
+            CommitResult::Conflicts(conflicts) => {
                 let paths = conflicts.iter().map(|conflict| conflict.path.as_str());
                 (Outcome::Failed(ErrorKind::Conflict), list_with_count(paths, "conflict"))
             }
-            Commit::Applied(changes) => (Outcome::Ok, list_files(changes)),
+            CommitResult::Applied(changes) => (Outcome::Ok, list_files(changes)),
             _ => (Outcome::Ok, String::new()),
         })
         .await

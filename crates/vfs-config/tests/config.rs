@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use vfs_config::{Config, ConfigError, ConfigErrorKind, ConfiguredBackend, Position};
 use vfs_core::snapshots::{RestoreRequest, SnapshotRequest};
 use vfs_core::{Backend, BackendExt, ErrorKind, OpContext, VfsPath};
-use vfs_versions::Commit;
+use vfs_versions::CommitResult;
 
 fn tree(files: &[(&str, &str)]) -> TempDir {
     let root = tempfile::tempdir().expect("a temporary directory");
@@ -266,7 +266,7 @@ async fn an_overlay_keeps_changes_for_the_next_process_and_a_commit_goes_through
     let cx = OpContext::new();
     let diff = configured.overlays[0].diff(&cx).await.expect("a diff");
     assert_eq!(diff.unified(), "--- a/p/a.txt\n+++ b/p/a.txt\n@@ -1 +1 @@\n-one\n+two\n");
-    let Commit::Applied(changes) = configured.overlays[0].commit(&cx).await.expect("it can be applied") else {
+    let CommitResult::Applied(changes) = configured.overlays[0].commit(&cx).await.expect("it can be applied") else {
         panic!("nobody else changed it")
     };
     assert_eq!((changes.changes[0].path.as_str(), file().as_str()), ("/p/a.txt", "two\n"));

@@ -1,12 +1,12 @@
 //! Interceptor that records every operation in a tamper-evident log.
 
+mod audit_log_files;
+mod audit_operation;
+mod audit_record;
+mod audit_sinks;
 mod backend_sink;
-mod chain;
-mod log_files;
-mod operation;
-mod queue;
-mod record;
-mod sinks;
+mod hash_chain;
+mod record_queue;
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use vfs_core::operation::{
 };
 use vfs_core::{Backend, Error, ErrorKind, GrepEvent, Interceptor, Layer, OpContext, Result, StatRequest, VfsPath};
 
+pub use self::audit_log_files::{AuditPart, AuditParts};
+pub use self::audit_operation::AuditOperation;
+pub use self::audit_record::{AuditRecord, FileState};
+pub use self::audit_sinks::{AuditSink, MemorySink, TracingSink};
 pub use self::backend_sink::BackendSink;
-pub use self::chain::{AuditHead, ChainBreak, ChainFault, verify, verify_until};
-pub use self::log_files::{AuditPart, AuditParts};
-pub use self::operation::AuditOperation;
-pub use self::record::{AuditRecord, FileState};
-pub use self::sinks::{AuditSink, MemorySink, TracingSink};
+pub use self::hash_chain::{AuditHead, ChainBreak, ChainFault, verify, verify_until};
 
-use self::queue::RecordQueue;
+use self::record_queue::AuditRecordQueue;
 use crate::outcome::Outcome;
 
 /// The operations that are recorded.
@@ -97,7 +97,7 @@ pub enum OnSinkFailure {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Audit {
-    queue: Arc<RecordQueue>,
+    queue: Arc<AuditRecordQueue>,
     scope: AuditScope,
     on_failure: OnSinkFailure,
 }
@@ -110,7 +110,7 @@ impl Audit {
 
     /// Continues the log whose end is `head`.
     pub fn resuming(sink: impl AuditSink, head: AuditHead) -> Self {
-        let queue = Arc::new(RecordQueue::new(Box::new(sink), head));
+        let queue = Arc::new(AuditRecordQueue::new(Box::new(sink), head));
         Self { queue, scope: AuditScope::default(), on_failure: OnSinkFailure::default() }
     }
 
@@ -157,7 +157,7 @@ impl Audit {
         describe: impl FnOnce(&T) -> (Outcome, String) + Send,
     ) -> Result<T> {
         self.check_sink(path).await?;
-        let mut entry = PendingRecord::begin(&self.queue, AuditRecord::begin_layer_operation(cx, operation, path));
+        let mut entry = PendingAuditRecord::begin(&self.queue, AuditRecord::begin_layer_operation(cx, operation, path));
         let result = work.await;
         entry.set_duration();
         entry.record.outcome = Outcome::of(&result);
@@ -213,7 +213,7 @@ impl Interceptor for Audit {
             record.before = state(inner, cx, record.path.as_ref()).await;
             record.replaced = state(inner, cx, record.to.as_ref()).await;
         }
-        let mut entry = PendingRecord::begin(&self.queue, record);
+        let mut entry = PendingAuditRecord::begin(&self.queue, record);
         let result = request.send(inner, cx).await;
         entry.set_duration();
         entry.record.outcome = Outcome::of(&result);
@@ -233,7 +233,7 @@ impl Interceptor for Audit {
         deferred_stream(async move {
             let request = call.request().as_request_ref();
             self.check_sink(&request.primary_path()).await?;
-            let entry = PendingRecord::begin(&self.queue, AuditRecord::begin(&cx, request));
+            let entry = PendingAuditRecord::begin(&self.queue, AuditRecord::begin(&cx, request));
             Ok(entry.watch::<Q>(call.start(cx)))
         })
     }
@@ -246,15 +246,15 @@ async fn state(inner: &dyn Backend, cx: &OpContext, path: Option<&VfsPath>) -> O
 }
 
 /// The record of a running operation. Dropping it enqueues the record.
-struct PendingRecord {
-    queue: Arc<RecordQueue>,
+struct PendingAuditRecord {
+    queue: Arc<AuditRecordQueue>,
     record: AuditRecord,
     started_at: Instant,
     is_done: bool,
 }
 
-impl PendingRecord {
-    fn begin(queue: &Arc<RecordQueue>, record: AuditRecord) -> Self {
+impl PendingAuditRecord {
+    fn begin(queue: &Arc<AuditRecordQueue>, record: AuditRecord) -> Self {
         Self { queue: Arc::clone(queue), record, started_at: Instant::now(), is_done: false }
     }
 
@@ -280,7 +280,7 @@ impl PendingRecord {
     }
 }
 
-impl Drop for PendingRecord {
+impl Drop for PendingAuditRecord {
     fn drop(&mut self) {
         if !self.is_done {
             if self.record.duration_us == 0 {
@@ -294,7 +294,7 @@ impl Drop for PendingRecord {
     }
 }
 
-impl PendingRecord {
+impl PendingAuditRecord {
     /// Returns `items`, and enqueues the record when they end.
     fn watch<Q: StreamRequest>(self, items: ResultStream<Q::Output>) -> ResultStream<Q::Output> {
         stream::unfold((items, Some(self)), |(mut items, mut entry)| async move {

@@ -47,6 +47,7 @@ pub struct FaultInjection {
     point: InjectionPoint,
 }
 
+/// Which calls fail.
 #[derive(Debug, Clone, Copy)]
 enum FaultSchedule {
     Next(u64),
@@ -54,6 +55,7 @@ enum FaultSchedule {
     Randomly { probability: f64, seed: u64 },
 }
 
+/// Whether a call fails before or after its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InjectionPoint {
     Before,
@@ -114,6 +116,7 @@ impl Layer for FaultInjection {
     }
 }
 
+/// Interceptor that fails calls by the schedule of a [`FaultInjection`].
 #[derive(Debug)]
 struct FaultInjector {
     config: FaultInjection,

@@ -55,32 +55,34 @@ impl Idempotency {
 
 impl Layer for Idempotency {
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        Arc::new(Intercepted::new(inner, Arc::new(Remembering::default())))
+        Arc::new(Intercepted::new(inner, Arc::new(IdempotencyInterceptor::default())))
     }
 }
 
 /// Maximum number of operations that are remembered.
 const MAX_OPERATIONS: usize = 10_000;
 
+/// Interceptor that remembers mutations by their operation id.
 #[derive(Default)]
-struct Remembering(Mutex<Operations>);
+struct IdempotencyInterceptor(Mutex<RememberedOperations>);
 
-/// Operations by the hash of operation, paths and id.
+/// Remembered operations, by the hash of operation, paths and id.
 #[derive(Default)]
-struct Operations {
-    states: HashMap<blake3::Hash, State>,
+struct RememberedOperations {
+    states: HashMap<blake3::Hash, RememberedOperation>,
     /// Keys, the oldest first.
     order: VecDeque<blake3::Hash>,
 }
 
-struct State {
+/// An operation that was begun, with its result.
+struct RememberedOperation {
     request: blake3::Hash,
     /// The result of the call; `None` while its outcome is unknown.
     output: Option<AnyOutput>,
 }
 
-impl Remembering {
-    fn lock(&self) -> MutexGuard<'_, Operations> {
+impl IdempotencyInterceptor {
+    fn lock(&self) -> MutexGuard<'_, RememberedOperations> {
         // No code that can panic runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -106,7 +108,7 @@ impl Remembering {
             operations.states.remove(&oldest);
         }
         operations.order.push_back(key);
-        operations.states.insert(key, State { request, output: None });
+        operations.states.insert(key, RememberedOperation { request, output: None });
         Ok(None)
     }
 
@@ -175,7 +177,7 @@ fn clone_output_ref(output: OutputRef<'_>) -> Option<AnyOutput> {
     })
 }
 
-impl Interceptor for Remembering {
+impl Interceptor for IdempotencyInterceptor {
     fn name(&self) -> &'static str {
         "idempotency"
     }
@@ -219,7 +221,7 @@ fn hash(value: &impl serde::Serialize) -> Result<blake3::Hash> {
     Ok(hasher.finalize())
 }
 
-impl fmt::Debug for Remembering {
+impl fmt::Debug for IdempotencyInterceptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Idempotency").field("operations", &self.lock().order.len()).finish()
     }

@@ -1,8 +1,8 @@
 //! Interceptors around any backend, which compose with each other.
 
 mod audit;
-mod cache;
-mod concurrency;
+mod concurrency_limit;
+mod content_cache;
 mod delay;
 mod fault_injection;
 mod idempotency;
@@ -20,8 +20,8 @@ pub use audit::{
     Audit, AuditHead, AuditOperation, AuditPart, AuditParts, AuditRecord, AuditScope, AuditSink, BackendSink,
     ChainBreak, ChainFault, FileState, MemorySink, OnSinkFailure, TracingSink, verify, verify_until,
 };
-pub use cache::Cache;
-pub use concurrency::ConcurrencyLimit;
+pub use concurrency_limit::ConcurrencyLimit;
+pub use content_cache::Cache;
 pub use delay::Delay;
 pub use fault_injection::FaultInjection;
 pub use idempotency::Idempotency;

@@ -19,6 +19,7 @@ pub struct Metrics {
     operations: Vec<OperationCounters>,
 }
 
+/// Atomic counters of one operation.
 #[derive(Debug)]
 struct OperationCounters {
     calls: AtomicU64,

@@ -1,11 +1,11 @@
 //! Interceptor that limits stored bytes and files, and the rate of operations.
 
 mod background_jobs;
-mod estimate;
-mod limits;
+mod change_estimate;
 mod path_locks;
+mod quota_limits;
 mod rate_limit;
-mod usage;
+mod usage_tracker;
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ use vfs_core::{
 };
 use vfs_search::run_until_cancelled;
 
-pub use self::limits::QuotaLimits;
+pub use self::quota_limits::QuotaLimits;
 
 use self::background_jobs::BackgroundJobs;
-use self::estimate::{ChangeEstimate, measure};
-use self::path_locks::{PathGuard, PathLocks};
+use self::change_estimate::{ChangeEstimate, measure};
+use self::path_locks::{PathLockGuard, StripedPathLocks};
 use self::rate_limit::RateLimiter;
-use self::usage::UsageTracker;
+use self::usage_tracker::UsageTracker;
 
 /// Limits stored bytes and files, and the rate of operations, for the callers in this process.
 ///
@@ -111,7 +111,7 @@ impl Quota {
             usage: Arc::new(UsageTracker::new(self.overall, self.per_actor)),
             background_jobs: BackgroundJobs::default(),
             rate_limiter: RateLimiter::new(&self.overall, &self.per_actor),
-            locks: PathLocks::new(),
+            locks: StripedPathLocks::new(),
         });
         let meter = QuotaMeter { inner: Arc::clone(&inner), state: Arc::clone(&state) };
         (Arc::new(Intercepted::new(inner, state)), meter)
@@ -189,13 +189,14 @@ impl QuotaMeter {
     }
 }
 
+/// The limits, the usage and the locks of a [`Quota`] around one backend.
 #[derive(Debug)]
 struct QuotaState {
     quota: Quota,
     usage: Arc<UsageTracker>,
     background_jobs: BackgroundJobs,
     rate_limiter: RateLimiter,
-    locks: PathLocks,
+    locks: StripedPathLocks,
 }
 
 impl QuotaState {
@@ -229,7 +230,7 @@ impl QuotaState {
         cx: &OpContext,
         request: RequestRef<'_>,
         path: &VfsPath,
-    ) -> Result<PathGuard<'_>> {
+    ) -> Result<PathLockGuard<'_>> {
         self.check_background_jobs(inner).await;
         let file = changed_file(inner, cx, request).await;
         loop {
@@ -347,7 +348,7 @@ impl Interceptor for QuotaState {
             }
             OperationClass::Execute => {
                 if !matches!(any, RequestRef::Execute(command) if command.run == RunMode::Background) {
-                    let _unknown = InvalidateOnDrop(Arc::clone(&self.usage));
+                    let _unknown = InvalidateUsageOnDrop(Arc::clone(&self.usage));
                     return request.send(inner, cx).await;
                 }
                 // Before the call, because it may be dropped; and after it, because a check in between sees no job of it yet.
@@ -368,7 +369,7 @@ impl Interceptor for QuotaState {
         if any.class() != OperationClass::Execute {
             return call.start(cx);
         }
-        let unknown = InvalidateOnDrop(Arc::clone(&self.usage));
+        let unknown = InvalidateUsageOnDrop(Arc::clone(&self.usage));
         let mut items = call.start(cx);
         stream::poll_fn(move |task| {
             let _unknown = &unknown;
@@ -388,10 +389,10 @@ impl Interceptor for QuotaState {
     }
 }
 
-/// Invalidates the usage once a command has ended.
-struct InvalidateOnDrop(Arc<UsageTracker>);
+/// Guard that invalidates the usage once a command has ended.
+struct InvalidateUsageOnDrop(Arc<UsageTracker>);
 
-impl Drop for InvalidateOnDrop {
+impl Drop for InvalidateUsageOnDrop {
     fn drop(&mut self) {
         self.0.invalidate();
     }

@@ -65,6 +65,7 @@ impl Layer for Scoped {
     }
 }
 
+/// The backend whose root is a directory of another one.
 #[derive(Debug, Clone)]
 struct ScopedBackend {
     inner: Arc<dyn Backend>,

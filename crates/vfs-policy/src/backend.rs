@@ -29,8 +29,8 @@ use vfs_search::Pool;
 
 use crate::enforcer::{Enforcer, denied};
 use crate::policy::{Decision, Permission, Policy};
-use crate::tree::{ReadGuard, guarded};
-use crate::writer::PolicyWriter;
+use crate::policy_tree::{ReadFilter, filter_tree};
+use crate::policy_writer::PolicyWriter;
 
 /// A backend behind a [`Policy`].
 #[derive(Debug, Clone)]
@@ -124,7 +124,7 @@ impl PolicyBackend {
         }
         let (hook, runtime) = (Arc::clone(self.enforcer.hook()), Handle::try_current().ok());
         let inner = Arc::clone(&self.enforcer.inner);
-        Ok(guarded(tree, ReadGuard { hook, cx: cx.clone(), inner, runtime }))
+        Ok(filter_tree(tree, ReadFilter { hook, cx: cx.clone(), inner, runtime }))
     }
 
     async fn permitted_tree(self, cx: OpContext, request: GrepRequest) -> Result<(Arc<dyn Tree>, GrepRequest)> {

@@ -12,7 +12,7 @@ use vfs_search::run_until_cancelled;
 
 use crate::approval::Approval;
 use crate::policy::{Decision, Permission, Policy, PolicyHook};
-use crate::required_permissions::{Reach, required_permissions};
+use crate::required_permissions::{PermissionScope, required_permissions};
 use crate::rule::HardLinks;
 
 /// Checks requests against a policy before they reach a backend.
@@ -22,8 +22,8 @@ pub(crate) struct Enforcer {
     policy: Policy,
 }
 
-/// Question for the approver, if nothing is denied and an approval is required.
-type ApprovalQuestion = Option<String>;
+/// Question for the approver; `None` if no approval is required.
+type ApprovalPrompt = Option<String>;
 
 const HARD_LINK_REASON: &str = "the file has other names too (hard links), under which it may be forbidden";
 
@@ -59,7 +59,7 @@ impl Enforcer {
     /// Returns whether the named paths of a request are all that it touches: no path can be a link, and no subtree counts.
     fn is_plain_request(&self, cx: &OpContext, action: RequestRef<'_>) -> bool {
         let is_plain = || {
-            required_permissions(&action).all(|need| need.reach == Reach::Itself)
+            required_permissions(&action).all(|need| need.scope == PermissionScope::Itself)
                 && action.paths().all(|path| !self.inner.capabilities(path).links)
         };
         self.is_uniform(cx) || is_plain()
@@ -89,23 +89,18 @@ impl Enforcer {
         !hook.differs_below(cx, &root)
     }
 
-    pub(crate) async fn check<Q: Request>(&self, cx: &OpContext, request: &Q) -> Result<ApprovalQuestion> {
+    pub(crate) async fn check<Q: Request>(&self, cx: &OpContext, request: &Q) -> Result<ApprovalPrompt> {
         let decision = self.hook().check(cx, &request.as_request_ref()).await;
         self.check_with(decision, cx, request).await
     }
 
     /// Checks `request` in full; `decision` is the answer of the hook for its named paths.
-    async fn check_with<Q: Request>(
-        &self,
-        decision: Decision,
-        cx: &OpContext,
-        request: &Q,
-    ) -> Result<ApprovalQuestion> {
+    async fn check_with<Q: Request>(&self, decision: Decision, cx: &OpContext, request: &Q) -> Result<ApprovalPrompt> {
         let action = request.as_request_ref();
         let at = self.error_path(&decision, cx, &action, &action).await;
-        let mut question = question_of(decision, &at)?;
+        let mut prompt = prompt_of(decision, &at)?;
         if self.is_uniform(cx) {
-            return Ok(question);
+            return Ok(prompt);
         }
         let real = self.real_paths(cx, &action).await?;
         if real.iter().any(|(named, real)| *named != real.path) {
@@ -114,9 +109,9 @@ impl Enforcer {
             let moved = request.clone().map_paths(&mut |path| Ok(lookup(path).unwrap_or_else(|| path.clone())))?;
             let decision = self.hook().check(cx, &moved.as_request_ref()).await;
             let at = self.error_path(&decision, cx, &moved.as_request_ref(), &action).await;
-            question = question.or(question_of(decision, &at)?);
+            prompt = prompt.or(prompt_of(decision, &at)?);
         }
-        Ok(question.or(self.check_subtree(cx, &action).await?))
+        Ok(prompt.or(self.check_subtree(cx, &action).await?))
     }
 
     /// Returns the path that an error about `action` names: if it is denied, the first denied path, as written in `named`, the
@@ -176,7 +171,7 @@ impl Enforcer {
         if self.is_ambiguous(&content) {
             // If the name or its target is forbidden, the error must not reveal whether the file exists.
             for name in [path, &content.path] {
-                question_of(self.hook().check_path(cx, Permission::Read, name).await, path)?;
+                prompt_of(self.hook().check_path(cx, Permission::Read, name).await, path)?;
             }
             return Err(denied(HARD_LINK_REASON, path));
         }
@@ -184,7 +179,7 @@ impl Enforcer {
             return Ok(());
         }
         let decision = self.hook().check_path(cx, Permission::Read, &content.path).await;
-        let Err(refusal) = question_of(decision, path) else { return Ok(()) };
+        let Err(refusal) = prompt_of(decision, path) else { return Ok(()) };
         // A directory may be described because it leads to readable entries.
         match self.inner.stat(cx, StatRequest::new(path.clone())).await {
             Ok(info) if info.is_dir && describes(action) => Ok(()),
@@ -222,9 +217,9 @@ impl Enforcer {
     }
 
     /// Checks every entry below a directory that is moved, copied or deleted.
-    async fn check_subtree(&self, cx: &OpContext, action: &RequestRef<'_>) -> Result<ApprovalQuestion> {
+    async fn check_subtree(&self, cx: &OpContext, action: &RequestRef<'_>) -> Result<ApprovalPrompt> {
         let (mut source, mut target) = (None, None);
-        for need in required_permissions(action).filter(|need| need.reach == Reach::Subtree) {
+        for need in required_permissions(action).filter(|need| need.scope == PermissionScope::Subtree) {
             match need.permission {
                 Permission::Write => target = Some(need.path),
                 _ => source = Some(need.path),
@@ -266,7 +261,7 @@ impl Enforcer {
         }
         let permissions: Vec<_> =
             required_permissions(action).filter(|need| need.path == source).map(|need| need.permission).collect();
-        let mut question = None;
+        let mut prompt = None;
         for entry in listed.entries {
             let real = if has_links { Some(self.real(cx, &entry.path).await?) } else { None };
             if real.as_ref().is_some_and(|real| permissions.contains(&Permission::Read) && self.is_ambiguous(real)) {
@@ -276,16 +271,16 @@ impl Enforcer {
             for path in [Some(&entry.path), real.as_ref()].into_iter().flatten() {
                 for permission in &permissions {
                     let decision = self.hook().check_path(cx, *permission, path).await;
-                    question = question.or(question_within(decision, source)?);
+                    prompt = prompt.or(prompt_within(decision, source)?);
                 }
             }
             for place in [target, real_target.as_ref()].into_iter().flatten() {
                 let path = place.join(entry.path.strip_prefix(source).unwrap_or_default())?;
                 let decision = self.hook().check_path(cx, Permission::Write, &path).await;
-                question = question.or(question_within(decision, target.unwrap_or(source))?);
+                prompt = prompt.or(prompt_within(decision, target.unwrap_or(source))?);
             }
         }
-        Ok(question)
+        Ok(prompt)
     }
 
     async fn ask<Q: Request>(&self, cx: &OpContext, request: Q, prompt: &str) -> Result<Q> {
@@ -334,7 +329,7 @@ pub(crate) fn denied(reason: &str, path: &VfsPath) -> Error {
 }
 
 /// Returns the question of `decision` for the approver, if it has one, or the refusal as an error at `at`.
-fn question_of(decision: Decision, at: &VfsPath) -> Result<ApprovalQuestion> {
+fn prompt_of(decision: Decision, at: &VfsPath) -> Result<ApprovalPrompt> {
     match decision {
         Decision::Allow => Ok(None),
         Decision::Ask { prompt } => Ok(Some(prompt)),
@@ -342,8 +337,8 @@ fn question_of(decision: Decision, at: &VfsPath) -> Result<ApprovalQuestion> {
     }
 }
 
-/// Returns the question about an entry below `at`, or the refusal, like [`question_of`] but without naming the entry.
-fn question_within(decision: Decision, at: &VfsPath) -> Result<ApprovalQuestion> {
+/// Returns the question about an entry below `at`, or the refusal, like [`prompt_of`] but without naming the entry.
+fn prompt_within(decision: Decision, at: &VfsPath) -> Result<ApprovalPrompt> {
     match decision {
         Decision::Allow => Ok(None),
         Decision::Ask { .. } => Ok(Some(format!("allow this of all that is in {at}?"))),

@@ -3,10 +3,10 @@
 use serde::Serialize;
 use vfs_core::{ExecuteRequest, Operation, Result, VfsPath};
 
-use crate::commands::RequestedCommand;
+use crate::command_parser::RequestedCommand;
 use crate::policy::Permission;
 use crate::rule::RuleEffect;
-use crate::rules::{Question, RuleSet};
+use crate::rule_set::{RuleQuery, RuleSet};
 
 /// Effect of a rule set on one permission at one path, with the rule that decides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -52,7 +52,7 @@ impl RuleSet {
         };
         let has_commands = self.rules().iter().any(|rule| !rule.commands.is_empty());
         let explained = permissions.into_iter().map(|permission| {
-            let mut explained = self.explained(Question { actor, operation, permission, path, command: None });
+            let mut explained = self.explained(RuleQuery { actor, operation, permission, path, command: None });
             if permission == Permission::Execute && has_commands && explained.reason.is_none() {
                 explained.reason =
                     Some("other rules decide about single commands; ask about a command line".to_owned());
@@ -66,15 +66,15 @@ impl RuleSet {
     pub fn explain_command(&self, actor: Option<&str>, request: &ExecuteRequest) -> Explanation {
         let command = RequestedCommand::new(request);
         let (operation, permission) = (Some(Operation::Execute), Permission::Execute);
-        self.explained(Question { actor, operation, permission, path: &request.cwd, command: Some(&command) })
+        self.explained(RuleQuery { actor, operation, permission, path: &request.cwd, command: Some(&command) })
     }
 
-    fn explained(&self, question: Question<'_>) -> Explanation {
-        let verdict = self.decide(question);
+    fn explained(&self, query: RuleQuery<'_>) -> Explanation {
+        let verdict = self.decide(query);
         let rule = verdict.rule.map(|rule| &self.rules()[rule]);
         Explanation {
-            path: question.path.clone(),
-            permission: question.permission,
+            path: query.path.clone(),
+            permission: query.permission,
             effect: verdict.effect,
             rule: verdict.rule.map(|rule| rule + 1),
             mount: None,

@@ -7,21 +7,21 @@
 
 mod approval;
 mod backend;
-mod commands;
+mod command_parser;
 mod enforcer;
 mod explain;
-mod pattern;
+mod path_pattern;
 mod policy;
+mod policy_tree;
+mod policy_writer;
 mod required_permissions;
 mod rule;
-mod rules;
-mod tree;
-mod writer;
+mod rule_set;
 
 pub use approval::{Approval, ApprovalQueue, Approver, PendingApproval};
 pub use backend::PolicyBackend;
-pub use commands::{CommandLine, CommandWord, SimpleCommand};
+pub use command_parser::{CommandLine, CommandWord, SimpleCommand};
 pub use explain::Explanation;
 pub use policy::{Decision, Permission, Policy, PolicyHook};
 pub use rule::{HardLinks, Rule, RuleEffect};
-pub use rules::RuleSet;
+pub use rule_set::RuleSet;

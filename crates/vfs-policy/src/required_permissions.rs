@@ -13,20 +13,20 @@ use crate::policy::Permission::{self, Delete, Execute, Read, Write};
 pub(crate) struct RequiredPermission<'a> {
     pub(crate) permission: Permission,
     pub(crate) path: &'a VfsPath,
-    pub(crate) reach: Reach,
+    pub(crate) scope: PermissionScope,
 }
 
 /// Extent of a required permission below its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum PermissionScope {
     /// Only the path itself. The results of a read below the path are filtered entry by entry.
     Itself,
     /// Every entry below, if the path is a directory.
     Subtree,
 }
 
-fn require(permission: Permission, path: &VfsPath, reach: Reach) -> Option<RequiredPermission<'_>> {
-    Some(RequiredPermission { permission, path, reach })
+fn require(permission: Permission, path: &VfsPath, scope: PermissionScope) -> Option<RequiredPermission<'_>> {
+    Some(RequiredPermission { permission, path, scope })
 }
 
 /// Returns the root, the path of operations on the state of all files.
@@ -39,7 +39,7 @@ fn root() -> &'static VfsPath {
 pub(crate) fn required_permissions<'a>(
     action: &RequestRef<'a>,
 ) -> impl Iterator<Item = RequiredPermission<'a>> + use<'a> {
-    use Reach::{Itself, Subtree};
+    use PermissionScope::{Itself, Subtree};
     let required: [Option<RequiredPermission<'a>>; 3] = match *action {
         // After an append the file has its old content too, for which the rules may have another decision.
         RequestRef::Write(request) if request.mode == WriteMode::Append => {

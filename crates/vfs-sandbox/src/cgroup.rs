@@ -7,14 +7,14 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Resource that a group bounds.
+/// Controller of the control groups that bounds one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Controller {
+enum CgroupController {
     Memory,
     Processes,
 }
 
-impl Controller {
+impl CgroupController {
     const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -35,8 +35,8 @@ impl Controller {
 /// lower numbers.
 pub(crate) const FIRST_ENTRY: i32 = 100;
 
-/// Reason for which a resource is not bounded.
-pub(crate) type Reason = String;
+/// Reason for which a resource is not limited.
+pub(crate) type LimitFailure = String;
 
 /// A control group that this process created.
 #[derive(Debug)]
@@ -51,9 +51,9 @@ struct ControlGroup {
 pub(crate) struct ControlGroups {
     made: Vec<ControlGroup>,
     /// Description of the bound on memory, or why there is none.
-    pub(crate) memory: Result<String, Reason>,
+    pub(crate) memory: Result<String, LimitFailure>,
     /// Description of the bound on processes, or why there is none.
-    pub(crate) processes: Result<String, Reason>,
+    pub(crate) processes: Result<String, LimitFailure>,
 }
 
 impl ControlGroups {
@@ -65,13 +65,13 @@ impl ControlGroups {
     /// Creates groups with these bounds, as far as this process may.
     pub(crate) fn create(memory: Option<u64>, processes: Option<u64>) -> Self {
         let mut groups = Self::none("no bound was requested");
-        let hierarchies = Hierarchies::read();
+        let hierarchies = CgroupHierarchies::read();
         sweep(&hierarchies);
         if let Some(bytes) = memory {
-            groups.memory = groups.bound(&hierarchies, Controller::Memory, bytes);
+            groups.memory = groups.bound(&hierarchies, CgroupController::Memory, bytes);
         }
         if let Some(processes) = processes {
-            groups.processes = groups.bound(&hierarchies, Controller::Processes, processes);
+            groups.processes = groups.bound(&hierarchies, CgroupController::Processes, processes);
         }
         groups
     }
@@ -85,7 +85,12 @@ impl ControlGroups {
         self.made.iter().map(entry).collect()
     }
 
-    fn bound(&mut self, hierarchies: &Hierarchies, controller: Controller, bound: u64) -> Result<String, Reason> {
+    fn bound(
+        &mut self,
+        hierarchies: &CgroupHierarchies,
+        controller: CgroupController,
+        bound: u64,
+    ) -> Result<String, LimitFailure> {
         let mut reason = format!("no control group hierarchy for {} is mounted", controller.name());
         for place in hierarchies.parent_groups(controller) {
             let existing = self.made.iter().find(|group| group.path.parent() == Some(&place.parent));
@@ -125,7 +130,7 @@ impl Drop for ControlGroups {
     }
 }
 
-fn set(place: &ParentGroup, group: &Path, controller: Controller, bound: u64) -> io::Result<()> {
+fn set(place: &ParentControlGroup, group: &Path, controller: CgroupController, bound: u64) -> io::Result<()> {
     if let Err(error) = fs::create_dir(group)
         && error.kind() != io::ErrorKind::AlreadyExists
     {
@@ -137,26 +142,26 @@ fn set(place: &ParentGroup, group: &Path, controller: Controller, bound: u64) ->
         fs::write(place.parent.join("cgroup.subtree_control"), format!("+{}", controller.name()))?;
     }
     fs::write(&file, bound.to_string())?;
-    if place.version == 2 && controller == Controller::Memory {
+    if place.version == 2 && controller == CgroupController::Memory {
         // Not every kernel can bound swap.
         let _ = fs::write(group.join("memory.swap.max"), "0");
     }
-    if place.version == 1 && controller == Controller::Memory {
+    if place.version == 1 && controller == CgroupController::Memory {
         let _ = fs::write(group.join("memory.memsw.limit_in_bytes"), bound.to_string());
     }
     fs::OpenOptions::new().write(true).open(group.join(place.entry())).map(drop)
 }
 
-/// A group in which this process may create others.
+/// A group of the host in which this process may create others.
 #[derive(Debug)]
-struct ParentGroup {
+struct ParentControlGroup {
     parent: PathBuf,
     version: u8,
     /// Whether this process is in the group.
     own: bool,
 }
 
-impl ParentGroup {
+impl ParentControlGroup {
     /// Returns the file of a group through which a process of a single thread enters.
     ///
     /// To move a process, the kernel waits for some 10 ms until no process of the system is being created. It does not
@@ -169,14 +174,14 @@ impl ParentGroup {
 
 /// The mounted control group hierarchies, with the groups of this process.
 #[derive(Debug, Default)]
-struct Hierarchies {
+struct CgroupHierarchies {
     /// Controllers of the first version, as name, mount and own group.
     first: Vec<(String, PathBuf, PathBuf)>,
     /// The second version, as mount and own group.
     second: Option<(PathBuf, PathBuf)>,
 }
 
-impl Hierarchies {
+impl CgroupHierarchies {
     fn read() -> Self {
         let (Ok(mounts), Ok(own)) = (fs::read_to_string("/proc/self/mounts"), fs::read_to_string("/proc/self/cgroup"))
         else {
@@ -200,13 +205,13 @@ impl Hierarchies {
             let at = PathBuf::from(at);
             match kind {
                 "cgroup2" => found.second = group("").map(|own| (at.clone(), at.join(own))),
-                "cgroup" => found.first.extend([Controller::Memory, Controller::Processes].into_iter().filter_map(
-                    |controller| {
+                "cgroup" => found.first.extend(
+                    [CgroupController::Memory, CgroupController::Processes].into_iter().filter_map(|controller| {
                         let has = options.split(',').any(|name| name == controller.name());
                         let own = group(controller.name()).filter(|_| has)?;
                         Some((controller.name().to_owned(), at.clone(), at.join(own)))
-                    },
-                )),
+                    }),
+                ),
                 _ => {}
             }
         }
@@ -214,12 +219,12 @@ impl Hierarchies {
     }
 
     /// Returns the groups in which one for `controller` may be created, the best first.
-    fn parent_groups(&self, controller: Controller) -> Vec<ParentGroup> {
+    fn parent_groups(&self, controller: CgroupController) -> Vec<ParentControlGroup> {
         let first = self.first.iter().filter(|(name, ..)| name == controller.name());
-        let first = first.map(|(_, _, own)| ParentGroup { parent: own.clone(), version: 1, own: true });
+        let first = first.map(|(_, _, own)| ParentControlGroup { parent: own.clone(), version: 1, own: true });
         let second = self.second.iter().flat_map(|(mount, own)| {
             let above = own.ancestors().take_while(move |group| group.starts_with(mount));
-            above.map(move |group| ParentGroup { parent: group.to_owned(), version: 2, own: group == own })
+            above.map(move |group| ParentControlGroup { parent: group.to_owned(), version: 2, own: group == own })
         });
         first.chain(second).filter(|place| rustix::fs::stat(&place.parent).is_ok()).collect()
     }
@@ -233,9 +238,10 @@ fn name() -> String {
 }
 
 /// Removes the groups of processes that have ended.
-fn sweep(hierarchies: &Hierarchies) {
-    let parent_groups =
-        [Controller::Memory, Controller::Processes].into_iter().flat_map(|each| hierarchies.parent_groups(each));
+fn sweep(hierarchies: &CgroupHierarchies) {
+    let parent_groups = [CgroupController::Memory, CgroupController::Processes]
+        .into_iter()
+        .flat_map(|each| hierarchies.parent_groups(each));
     for place in parent_groups {
         let Ok(entries) = fs::read_dir(&place.parent) else { continue };
         for entry in entries.flatten() {
@@ -261,7 +267,7 @@ mod tests {
         let mounts = "cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\
                       cgroup /sys/fs/cgroup/pids cgroup rw,relatime,pids 0 0\n\
                       cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n";
-        let found = Hierarchies::parse(mounts, own);
+        let found = CgroupHierarchies::parse(mounts, own);
         let first: Vec<_> = found.first.iter().map(|(name, _, own)| (name.as_str(), own.as_path())).collect();
         assert_eq!(
             first,

@@ -1,6 +1,6 @@
 //! Landlock rules: the access to files, TCP and other processes that commands have.
 
-pub(crate) mod direct;
+pub(crate) mod without_namespaces;
 
 use std::path::{Path, PathBuf};
 
@@ -11,9 +11,9 @@ use landlock::{
 
 use crate::config::Network;
 
-/// Access to the files below a path.
+/// Access that Landlock grants to the files below a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Grant {
+pub(crate) enum LandlockGrant {
     /// Directories can be listed.
     List,
     /// Files can be read and executed.
@@ -24,7 +24,7 @@ pub(crate) enum Grant {
     Device,
 }
 
-impl Grant {
+impl LandlockGrant {
     /// Every grant with its option of the helper.
     pub(crate) const OPTIONS: [(Self, &str); 4] =
         [(Self::List, "--list"), (Self::Read, "--read"), (Self::Write, "--write"), (Self::Device, "--device")];
@@ -48,15 +48,15 @@ const NEWEST: ABI = ABI::V7;
 /// The first version of the interface that denies unix sockets with a path that were created outside: Linux 7.1.
 pub(crate) const UNIX_SOCKETS: i32 = ABI::V9 as i32;
 
-/// The rules for one command.
+/// The Landlock rules for one command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Rules {
-    pub(crate) grants: Vec<(Grant, PathBuf)>,
+pub(crate) struct LandlockRules {
+    pub(crate) grants: Vec<(LandlockGrant, PathBuf)>,
     pub(crate) network: Network,
 }
 
-impl Rules {
-    pub(crate) fn grant(&mut self, grant: Grant, path: impl Into<PathBuf>) {
+impl LandlockRules {
+    pub(crate) fn grant(&mut self, grant: LandlockGrant, path: impl Into<PathBuf>) {
         self.grants.push((grant, path.into()));
     }
 

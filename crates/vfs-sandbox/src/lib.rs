@@ -6,8 +6,9 @@
 
 mod cgroup;
 mod config;
-mod descriptors;
-mod helper;
+mod file_descriptors;
+mod file_version;
+mod helper_program;
 mod landlock;
 mod namespaces;
 mod protect;
@@ -15,25 +16,25 @@ mod report;
 mod sandbox;
 mod seccomp;
 mod self_test;
-mod stamp;
+mod self_test_cache;
 mod workspace;
 
 pub use self::config::{
     Helper, Mount, Network, Protected, ProtectedName, Protection, SandboxConfig, SelfTest, UnixSockets,
 };
-pub use self::helper::sandbox_helper_main;
+pub use self::helper_program::sandbox_helper_main;
 pub use self::report::guarantee::{Guarantee, Mechanism};
 pub use self::report::{Enforcement, ProbeResult, SandboxReport};
 pub use self::sandbox::OsSandbox;
 pub use self::sandbox::backend::OsSandboxBackend;
-pub use self::sandbox::commands::SandboxCommands;
-pub use self::workspace::{CollectConflict, Collected, Workspace};
+pub use self::sandbox::sandbox_commands::SandboxCommands;
+pub use self::workspace::{CollectConflict, CollectResult, Workspace};
 
 /// Former path of all names of this crate.
 pub mod os {
     #[doc(no_inline)]
     pub use super::{
-        CollectConflict, Collected, Enforcement, Guarantee, Helper, Mechanism, Mount, Network, OsSandbox,
+        CollectConflict, CollectResult, Enforcement, Guarantee, Helper, Mechanism, Mount, Network, OsSandbox,
         OsSandboxBackend, ProbeResult, Protected, ProtectedName, Protection, SandboxCommands, SandboxConfig,
         SandboxReport, SelfTest, UnixSockets, Workspace, sandbox_helper_main,
     };

@@ -3,7 +3,7 @@
 pub(crate) mod bubblewrap;
 pub(crate) mod inherited_files;
 mod nested_entries;
-pub(crate) mod system;
+pub(crate) mod system_files;
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -17,25 +17,31 @@ use vfs_core::{Error, ErrorKind, Result};
 use vfs_shell::SpawnSpec;
 
 use crate::config::{SandboxConfig, UnixSockets};
-use crate::descriptors::duplicate;
-use crate::helper::memfd;
-use crate::helper::programs;
-use crate::helper::{self, ENVIRONMENT, ExpectedFile, FILTER, NestedCovers, Task, environment_bytes};
-use crate::landlock::{Grant, Rules};
-use crate::namespaces::bubblewrap::{BindOver, NestedMounts, NestedUsers, Outside, Plan, Session, Source, arguments};
+use crate::file_descriptors::duplicate;
+use crate::file_version::FileVersion;
+use crate::helper_program::memfd;
+use crate::helper_program::trusted_programs;
+use crate::helper_program::{
+    self, ENVIRONMENT, ExpectedCoverTarget, FILTER, HelperCoverMode, HelperTask, environment_bytes,
+};
+use crate::landlock::{LandlockGrant, LandlockRules};
+use crate::namespaces::bubblewrap::{
+    BindOver, BindSource, BubblewrapPlan, CommandSession, HostVisibility, NestedMountSupport, NestedUserNamespaces,
+    arguments,
+};
 use crate::namespaces::inherited_files::{InheritedFiles, encode_options, no_memory};
 use crate::namespaces::nested_entries::nested_entries;
-use crate::namespaces::system::{Identity, System, generated_files};
+use crate::namespaces::system_files::{CommandUser, SystemFiles, generated_files};
 use crate::protect::nested_covers::{self, NestedCover, NestedEntry};
 use crate::protect::open_mount::{OpenMount, PathCover};
 use crate::protect::placeholders::Placeholders;
 use crate::protect::tree_scan::ScanEntry;
 use crate::seccomp;
-use crate::stamp::{FileVersion, Stamp, Stamps};
+use crate::self_test_cache::{SelfTestCache, SelfTestCacheEntry};
 
 /// How bubblewrap receives the sources of binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Binds {
+enum BindSourceKind {
     /// By descriptor: the file that was checked is bound, even after a rename.
     ByDescriptor,
     /// By path, as versions before 0.11 require.
@@ -44,26 +50,26 @@ enum Binds {
 
 /// Features of the namespaces of one attempt, without those that did not work on this system.
 #[derive(Debug, Clone)]
-pub(crate) struct Isolation {
-    pub(crate) outside: Outside,
+pub(crate) struct NamespaceFeatures {
+    pub(crate) outside: HostVisibility,
     /// Whether the helper mounts covers deep in the tree, or why not.
     pub(crate) nested: Result<(), String>,
 }
 
 /// Spawner of commands in namespaces.
 #[derive(Debug)]
-pub(crate) struct Namespaces {
+pub(crate) struct NamespaceSpawner {
     program: PathBuf,
-    binds: Binds,
-    nested_users: NestedUsers,
-    identity: Identity,
-    outside: Outside,
-    system: System,
+    binds: BindSourceKind,
+    nested_users: NestedUserNamespaces,
+    identity: CommandUser,
+    outside: HostVisibility,
+    system: SystemFiles,
     filter: Option<Vec<u8>>,
     /// Filter of system calls for the helper while it mounts covers, if one is used; or why it mounts none.
     nested: Result<Option<Vec<u8>>, String>,
     /// The helper with its task, or why there is none.
-    helper: Result<(OwnedFd, Task), String>,
+    helper: Result<(OwnedFd, HelperTask), String>,
     placeholders: Placeholders,
     description: String,
 }
@@ -73,7 +79,7 @@ pub(crate) struct Namespaces {
 pub(crate) struct CommandSpec<'a> {
     pub(crate) command: &'a str,
     pub(crate) directory: &'a str,
-    pub(crate) session: Session,
+    pub(crate) session: CommandSession,
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// Path of a file that only the self-test needs: namespaces show it and Landlock does not.
     pub(crate) decoy: Option<&'static str>,
@@ -82,7 +88,7 @@ pub(crate) struct CommandSpec<'a> {
 /// File of the self-test that the helper covers like a hidden name.
 pub(crate) const COVERED_DECOY: &str = "/etc/vfs-covered-decoy";
 
-impl Namespaces {
+impl NamespaceSpawner {
     /// Finds bubblewrap, its options and the helper. `filters` are those of commands and of the helper while it mounts covers.
     pub(crate) fn find(
         config: &SandboxConfig,
@@ -90,29 +96,29 @@ impl Namespaces {
         filters: Option<[&seccompiler::BpfProgram; 2]>,
         landlock: Result<(), String>,
         processes: Option<u64>,
-        isolation: Isolation,
-        stamps: Option<&Arc<Stamps>>,
+        isolation: NamespaceFeatures,
+        cache: Option<&Arc<SelfTestCache>>,
     ) -> Result<Self, String> {
-        let Isolation { outside, nested } = isolation;
+        let NamespaceFeatures { outside, nested } = isolation;
         let program = match &config.bubblewrap {
-            Some(program) => programs::verify(program, mounts)?,
-            None => programs::find("bwrap", None, mounts)
+            Some(program) => trusted_programs::verify(program, mounts)?,
+            None => trusted_programs::find("bwrap", None, mounts)
                 .map_err(|why| format!("{why}; install the package bubblewrap, or name it in the settings"))?,
         };
         let version = FileVersion::at(&program);
-        let help = read_help(&program, &version, stamps)?;
+        let help = read_help(&program, &version, cache)?;
         let supports = |option: &str| help.contains(option);
         let root = rustix::process::getuid().is_root();
-        let identity = if root { Identity::Ordinary } else { Identity::Same };
+        let identity = if root { CommandUser::Ordinary } else { CommandUser::Same };
         // Bubblewrap disables user namespaces through a file of /proc, which it cannot write if it may not mount a
         // /proc.
         let nested_users = match outside {
-            Outside::Hidden if supports("--disable-userns") => NestedUsers::Disabled,
-            _ => NestedUsers::LeftToFilter,
+            HostVisibility::Hidden if supports("--disable-userns") => NestedUserNamespaces::Disabled,
+            _ => NestedUserNamespaces::LeftToFilter,
         };
-        let system = System::detect(config.network);
-        let task = |()| Task { rules: rules(&system, config, mounts), processes, ..Task::default() };
-        let helper = landlock.map(task).and_then(|task| Ok((helper::open(&config.helper, mounts)?, task)));
+        let system = SystemFiles::detect(config.network);
+        let task = |()| HelperTask { rules: rules(&system, config, mounts), processes, ..HelperTask::default() };
+        let helper = landlock.map(task).and_then(|task| Ok((helper_program::open(&config.helper, mounts)?, task)));
         let description = format!(
             "{program:?} {version:?} {:?} {outside:?} {nested:?} {system:?}",
             helper.as_ref().map(|((_, version), task)| (version, task))
@@ -122,7 +128,7 @@ impl Namespaces {
             Placeholders::new().map_err(|errno| format!("the lock file of commands cannot be created: {errno}"))?;
         Ok(Self {
             program,
-            binds: if supports("--ro-bind-fd") { Binds::ByDescriptor } else { Binds::ByPath },
+            binds: if supports("--ro-bind-fd") { BindSourceKind::ByDescriptor } else { BindSourceKind::ByPath },
             nested_users,
             identity,
             outside,
@@ -144,7 +150,7 @@ impl Namespaces {
 
     /// Returns why a bind over a protected path might not have the file that was checked, if that is possible.
     pub(crate) fn verifies_binds(&self) -> Result<(), String> {
-        if self.binds == Binds::ByDescriptor || self.helper.is_ok() {
+        if self.binds == BindSourceKind::ByDescriptor || self.helper.is_ok() {
             return Ok(());
         }
         let why = "this bubblewrap binds paths by name, so another writer of the directory could replace them meanwhile; \
@@ -208,7 +214,7 @@ impl Namespaces {
         }
         let (covers, covered) = self.covers(mounts, &mut inherited)?;
         let (nested, filter) = self.nested_mounts(&nested_entries, &mut files, &mut inherited)?;
-        let plan = Plan {
+        let plan = BubblewrapPlan {
             system: &self.system,
             tools: &config.tools,
             network: config.network,
@@ -230,11 +236,11 @@ impl Namespaces {
             let own = inherited.add(duplicate(helper)?);
             command.push(memfd::path(own).into());
             let nested = match nested {
-                NestedMounts::None => NestedCovers::None,
-                NestedMounts::Made(_) if self.filter.is_some() => NestedCovers::ListedBeforeFilter,
-                NestedMounts::Made(_) => NestedCovers::Listed,
+                NestedMountSupport::None => HelperCoverMode::None,
+                NestedMountSupport::Made(_) if self.filter.is_some() => HelperCoverMode::ListedBeforeFilter,
+                NestedMountSupport::Made(_) => HelperCoverMode::Listed,
             };
-            command.extend(Task { own: Some(own), covers: covered, nested, ..task.clone() }.arguments());
+            command.extend(HelperTask { own: Some(own), covers: covered, nested, ..task.clone() }.arguments());
         } else {
             let set = |(name, value)| ["--setenv".into(), name, value];
             options.splice(0..0, spec.environment.into_iter().flat_map(set));
@@ -259,30 +265,35 @@ impl Namespaces {
         entries: &[NestedEntry],
         files: &mut Vec<(i32, PathBuf)>,
         inherited: &mut InheritedFiles,
-    ) -> Result<(NestedMounts, Option<i32>)> {
+    ) -> Result<(NestedMountSupport, Option<i32>)> {
         let command = self.filter.as_ref();
         let covering = match &self.nested {
             Ok(covering) if !entries.is_empty() => covering,
-            _ => return Ok((NestedMounts::None, command.map(|filter| inherited.add_content(filter)).transpose()?)),
+            _ => {
+                return Ok((
+                    NestedMountSupport::None,
+                    command.map(|filter| inherited.add_content(filter)).transpose()?,
+                ));
+            }
         };
         files.push((inherited.add_content(&nested_covers::encode(entries))?, nested_covers::LIST.into()));
         if let Some(filter) = command {
             files.push((inherited.add_content(filter)?, FILTER.into()));
         }
-        let made = NestedMounts::Made(inherited.add_content(b"")?);
+        let made = NestedMountSupport::Made(inherited.add_content(b"")?);
         Ok((made, covering.as_ref().map(|filter| inherited.add_content(filter)).transpose()?))
     }
 
     /// Returns the binds over the tree, and the checks by which the helper verifies them.
-    fn covers(&self, mounts: &[OpenMount], inherited: &mut InheritedFiles) -> Result<(BindOvers, Vec<Check>)> {
+    fn covers(&self, mounts: &[OpenMount], inherited: &mut InheritedFiles) -> Result<(BindsByPath, Vec<CoverCheck>)> {
         let (mut covers, mut checks) = (Vec::new(), Vec::new());
         let status = |file: &OwnedFd| {
             rustix::fs::fstat(file).map_err(|errno| Error::of(ErrorKind::Unavailable).with_source(errno))
         };
         for mount in mounts {
             let bind_source = |file: OwnedFd, path: &str, inherited: &mut InheritedFiles| match self.binds {
-                Binds::ByDescriptor => Source::Descriptor(inherited.add(file)),
-                Binds::ByPath => Source::Path(mount.directory.join(path.trim_start_matches('/'))),
+                BindSourceKind::ByDescriptor => BindSource::Descriptor(inherited.add(file)),
+                BindSourceKind::ByPath => BindSource::Path(mount.directory.join(path.trim_start_matches('/'))),
             };
             let with_access = |source| match mount.access {
                 Access::ReadWrite => BindOver::Writable(source),
@@ -290,13 +301,13 @@ impl Namespaces {
             };
             let root = status(&mount.root)?;
             let device = root.st_dev;
-            checks.push((mount.at.as_str().into(), ExpectedFile::Exactly { device, inode: root.st_ino }));
+            checks.push((mount.at.as_str().into(), ExpectedCoverTarget::Exactly { device, inode: root.st_ino }));
             let root = bind_source(duplicate(&mount.root)?, "", inherited);
             covers.push((mount.at.as_str().to_owned(), with_access(root)));
             for (path, what, file) in mount.path_covers(Some(&self.placeholders))? {
                 let there = status(&file)?;
-                let covered = ExpectedFile::Exactly { device: there.st_dev, inode: there.st_ino };
-                let made = ExpectedFile::OffDevice { device };
+                let covered = ExpectedCoverTarget::Exactly { device: there.st_dev, inode: there.st_ino };
+                let made = ExpectedCoverTarget::OffDevice { device };
                 let (cover, check) = match what {
                     PathCover::InPlace => (with_access(bind_source(file, &path, inherited)), covered),
                     PathCover::ReadOnly => (BindOver::ReadOnly(bind_source(file, &path, inherited)), covered),
@@ -313,10 +324,14 @@ impl Namespaces {
     }
 }
 
-/// Returns the help text of bubblewrap with its options, from a stamp if it was recorded.
-fn read_help(program: &Path, version: &Option<FileVersion>, stamps: Option<&Arc<Stamps>>) -> Result<String, String> {
-    let stamp = stamps.map(|stamps| stamps.stamp("bubblewrap", &format!("{program:?} {version:?}")));
-    if let Some(help) = stamp.as_ref().and_then(Stamp::load) {
+/// Returns the help text of bubblewrap with its options, from the cache if it was recorded.
+fn read_help(
+    program: &Path,
+    version: &Option<FileVersion>,
+    cache: Option<&Arc<SelfTestCache>>,
+) -> Result<String, String> {
+    let entry = cache.map(|cache| cache.entry("bubblewrap", &format!("{program:?} {version:?}")));
+    if let Some(help) = entry.as_ref().and_then(SelfTestCacheEntry::load) {
         return Ok(String::from_utf8_lossy(&help).into_owned());
     }
     let output = Command::new(program)
@@ -325,29 +340,31 @@ fn read_help(program: &Path, version: &Option<FileVersion>, stamps: Option<&Arc<
         .output()
         .map_err(|error| format!("bubblewrap cannot be started: {error}"))?;
     let help = [output.stdout, output.stderr].concat();
-    if let Some(stamp) = stamp.filter(|_| output.status.success()) {
-        stamp.store(&help);
+    if let Some(entry) = entry.filter(|_| output.status.success()) {
+        entry.store(&help);
     }
     Ok(String::from_utf8_lossy(&help).into_owned())
 }
 
-type BindOvers = Vec<(String, BindOver)>;
-type Check = (PathBuf, ExpectedFile);
+/// Binds over the tree, with their paths.
+type BindsByPath = Vec<(String, BindOver)>;
+/// A covered path, with the file that the helper expects there.
+type CoverCheck = (PathBuf, ExpectedCoverTarget);
 
 /// Landlock rules inside the namespaces: the same access as the mounts give.
-fn rules(system: &System, config: &SandboxConfig, mounts: &[OpenMount]) -> Rules {
-    let mut rules = Rules { network: config.network, ..Rules::default() };
-    rules.grant(Grant::List, "/");
+fn rules(system: &SystemFiles, config: &SandboxConfig, mounts: &[OpenMount]) -> LandlockRules {
+    let mut rules = LandlockRules { network: config.network, ..LandlockRules::default() };
+    rules.grant(LandlockGrant::List, "/");
     for path in system.directories.iter().chain(&config.tools) {
-        rules.grant(Grant::Read, path);
+        rules.grant(LandlockGrant::Read, path);
     }
-    rules.grant(Grant::Read, "/etc");
-    rules.grant(Grant::Read, "/proc");
-    rules.grant(Grant::Device, "/dev");
-    rules.grant(Grant::Write, "/dev/shm");
-    rules.grant(Grant::Write, "/tmp");
+    rules.grant(LandlockGrant::Read, "/etc");
+    rules.grant(LandlockGrant::Read, "/proc");
+    rules.grant(LandlockGrant::Device, "/dev");
+    rules.grant(LandlockGrant::Write, "/dev/shm");
+    rules.grant(LandlockGrant::Write, "/tmp");
     for mount in mounts {
-        let grant = if mount.access == Access::ReadWrite { Grant::Write } else { Grant::Read };
+        let grant = if mount.access == Access::ReadWrite { LandlockGrant::Write } else { LandlockGrant::Read };
         rules.grant(grant, mount.at.as_str());
     }
     rules

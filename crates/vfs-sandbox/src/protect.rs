@@ -1,6 +1,6 @@
 //! Protection of paths and names below the mounts, from commands and file tools.
 
-pub(crate) mod leftovers;
+pub(crate) mod leftover_reporter;
 pub(crate) mod nested_covers;
 pub(crate) mod open_mount;
 pub(crate) mod placeholders;

@@ -1,7 +1,7 @@
 //! Report of the guarantees that a sandbox enforces, according to its self-test.
 
-pub(crate) mod assessment;
 pub(crate) mod guarantee;
+pub(crate) mod self_test_assessment;
 
 use std::fmt;
 

@@ -1,9 +1,9 @@
 //! Sandbox that is tested when it opens, and then starts commands.
 
 pub(crate) mod backend;
-pub(crate) mod commands;
-pub(crate) mod confine;
-pub(crate) mod setup;
+pub(crate) mod confinement;
+pub(crate) mod sandbox_commands;
+pub(crate) mod sandbox_setup;
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use vfs_shell::{SpawnSpec, Spawner};
 
 use crate::cgroup::ControlGroups;
 use crate::config::{SandboxConfig, SelfTest};
-use crate::descriptors::few_descriptors;
-use crate::namespaces::Isolation;
-use crate::namespaces::bubblewrap::Outside;
+use crate::file_descriptors::few_descriptors;
+use crate::namespaces::NamespaceFeatures;
+use crate::namespaces::bubblewrap::HostVisibility;
 use crate::protect::open_mount::OpenMount;
-use crate::report::assessment;
 use crate::report::guarantee::{Guarantee, Mechanism};
+use crate::report::self_test_assessment;
 use crate::report::{Enforcement, SandboxReport};
-use crate::sandbox::setup::Setup;
+use crate::sandbox::sandbox_setup::SandboxSetup;
 use crate::self_test::{self, SelfTestResult};
-use crate::stamp::Stamps;
+use crate::self_test_cache::SelfTestCache;
 
 /// A sandbox of this machine for untrusted commands.
 ///
@@ -66,7 +66,7 @@ use crate::stamp::Stamps;
 /// A clone is a handle on the same sandbox.
 #[derive(Debug, Clone)]
 pub struct OsSandbox {
-    pub(crate) setup: Arc<Setup>,
+    pub(crate) setup: Arc<SandboxSetup>,
     report: Arc<SandboxReport>,
 }
 
@@ -85,8 +85,8 @@ impl OsSandbox {
     /// * `busy` if too few file descriptors are left.
     /// * Errors of opening the mounts.
     pub async fn open(config: SandboxConfig) -> Result<Self> {
-        let stamps = Stamps::open(config.self_test);
-        let (setup, report) = open_strongest(config, stamps).await?;
+        let cache = SelfTestCache::open(config.self_test);
+        let (setup, report) = open_strongest(config, cache).await?;
         match setup {
             Some(setup) if report.missing().next().is_none() => {
                 // Note existing entries first: file tools and commands may write to an open sandbox.
@@ -112,8 +112,8 @@ impl OsSandbox {
     ///
     /// Those of [`open`](Self::open), except for guarantees that are not enforced.
     pub async fn check(config: SandboxConfig) -> Result<SandboxReport> {
-        let stamps = Stamps::open(SelfTest::Always);
-        open_strongest(config, stamps).await.map(|(_, report)| report)
+        let cache = SelfTestCache::open(SelfTest::Always);
+        open_strongest(config, cache).await.map(|(_, report)| report)
     }
 
     /// Returns what the sandbox enforces.
@@ -155,8 +155,8 @@ fn reasons(report: &SandboxReport) -> Vec<(&str, Vec<&'static str>)> {
 /// Returns the strongest sandbox that works on this system, if any, and the report on it.
 async fn open_strongest(
     config: SandboxConfig,
-    stamps: Option<Arc<Stamps>>,
-) -> Result<(Option<Arc<Setup>>, SandboxReport)> {
+    cache: Option<Arc<SelfTestCache>>,
+) -> Result<(Option<Arc<SandboxSetup>>, SandboxReport)> {
     check_descriptors(&config)?;
     let mounts = Arc::new(OpenMount::open_all(&config).await?);
     // Report a path that cannot be protected here: otherwise the self-test would fail, and a weaker sandbox would be
@@ -167,22 +167,22 @@ async fn open_strongest(
     let config = Arc::new(config);
     let mut reason = "the settings exclude namespaces".to_owned();
     if config.mechanisms.contains(&Mechanism::Namespaces) {
-        match attempt_in_namespaces(&config, &mounts, stamps.as_ref()).await? {
+        match attempt_in_namespaces(&config, &mounts, cache.as_ref()).await? {
             Ok((setup, result)) => {
-                let report = assessment::report(&setup, &result.observations, None);
+                let report = self_test_assessment::report(&setup, &result.observations, None);
                 result.record(report.missing().next().is_none());
                 return Ok((Some(setup), report));
             }
             Err(why) => reason = format!("{why}; {}", advice()),
         }
     }
-    match attempt(&config, &mounts, &Setup::direct, stamps.as_ref()).await? {
+    match attempt(&config, &mounts, &SandboxSetup::direct, cache.as_ref()).await? {
         Ok((setup, result)) => {
-            let report = assessment::report(&setup, &result.observations, Some(&reason));
+            let report = self_test_assessment::report(&setup, &result.observations, Some(&reason));
             result.record(report.missing().next().is_none());
             Ok((Some(setup), report))
         }
-        Err(why) => Ok((None, assessment::report_unavailable(&config, &format!("{reason}; {why}")))),
+        Err(why) => Ok((None, self_test_assessment::report_unavailable(&config, &format!("{reason}; {why}")))),
     }
 }
 
@@ -192,10 +192,10 @@ fn check_descriptors(config: &SandboxConfig) -> Result<()> {
     const SPARE_DESCRIPTORS: usize = 56;
     /// Descriptors of each protected path below each mount while a command starts.
     const DESCRIPTORS_PER_PATH: usize = 2;
-    /// Upper bound on the paths of the directory of stamps that are hidden below a mount; usually there are none.
-    const STAMP_PATHS: usize = 2;
+    /// Upper bound on the paths of the directory of the self-test cache that are hidden below a mount; usually there are none.
+    const CACHE_PATHS: usize = 2;
     let spare =
-        SPARE_DESCRIPTORS + config.mounts.len() * (4 + DESCRIPTORS_PER_PATH * (config.protected.len() + STAMP_PATHS));
+        SPARE_DESCRIPTORS + config.mounts.len() * (4 + DESCRIPTORS_PER_PATH * (config.protected.len() + CACHE_PATHS));
     let spare = (0..spare).map(|_| open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()));
     match spare.collect::<Result<Vec<_>, _>>() {
         Err(errno @ (Errno::MFILE | Errno::NFILE)) => Err(few_descriptors().with_source(errno)),
@@ -218,44 +218,45 @@ fn advice() -> String {
     )
 }
 
-/// Result of one attempt. After the inner error, a weaker sandbox may be tried.
-type Attempt = Result<(Arc<Setup>, SelfTestResult), String>;
+/// Result of one attempt to set up a sandbox. After the inner error, a weaker sandbox may be tried.
+type SetupAttempt = Result<(Arc<SandboxSetup>, SelfTestResult), String>;
 
+/// Constructor of a setup that uses the given control groups.
 type SetupFactory<'a> =
-    &'a (dyn Fn(&Arc<SandboxConfig>, &Arc<Vec<OpenMount>>, ControlGroups) -> Result<Setup, String> + Sync);
+    &'a (dyn Fn(&Arc<SandboxConfig>, &Arc<Vec<OpenMount>>, ControlGroups) -> Result<SandboxSetup, String> + Sync);
 
 /// Attempts a sandbox in namespaces; if that fails and processes need not be hidden, one that shows them.
 async fn attempt_in_namespaces(
     config: &Arc<SandboxConfig>,
     mounts: &Arc<Vec<OpenMount>>,
-    stamps: Option<&Arc<Stamps>>,
-) -> Result<Attempt> {
-    let why = match attempt_isolated(config, mounts, Outside::Hidden, stamps).await? {
+    cache: Option<&Arc<SelfTestCache>>,
+) -> Result<SetupAttempt> {
+    let why = match attempt_isolated(config, mounts, HostVisibility::Hidden, cache).await? {
         Err(why) if !config.requires(Guarantee::HiddenProcesses) => why,
         decided => return Ok(decided),
     };
-    Ok(attempt_isolated(config, mounts, Outside::Visible, stamps).await?.map_err(|_| why))
+    Ok(attempt_isolated(config, mounts, HostVisibility::Visible, cache).await?.map_err(|_| why))
 }
 
 /// Attempts a sandbox in namespaces; if the helper cannot mount in them, one in which it does not.
 async fn attempt_isolated(
     config: &Arc<SandboxConfig>,
     mounts: &Arc<Vec<OpenMount>>,
-    outside: Outside,
-    stamps: Option<&Arc<Stamps>>,
-) -> Result<Attempt> {
+    outside: HostVisibility,
+    cache: Option<&Arc<SelfTestCache>>,
+) -> Result<SetupAttempt> {
     let with = |nested: Result<(), String>| {
-        let isolation = Isolation { outside, nested };
+        let isolation = NamespaceFeatures { outside, nested };
         move |config: &Arc<SandboxConfig>, mounts: &Arc<Vec<OpenMount>>, groups: ControlGroups| {
-            Setup::in_namespaces(config, mounts, groups, isolation.clone(), stamps)
+            SandboxSetup::in_namespaces(config, mounts, groups, isolation.clone(), cache)
         }
     };
-    let why = match attempt(config, mounts, &with(Ok(())), stamps).await? {
+    let why = match attempt(config, mounts, &with(Ok(())), cache).await? {
         Err(why) => why,
         decided => return Ok(decided),
     };
     let reason = format!("the helper cannot mount on this system: {why}");
-    Ok(attempt(config, mounts, &with(Err(reason)), stamps).await?.map_err(|_| why))
+    Ok(attempt(config, mounts, &with(Err(reason)), cache).await?.map_err(|_| why))
 }
 
 /// Attempts a sandbox with control groups; if they cannot be entered, one without.
@@ -263,16 +264,16 @@ async fn attempt(
     config: &Arc<SandboxConfig>,
     mounts: &Arc<Vec<OpenMount>>,
     make: SetupFactory<'_>,
-    stamps: Option<&Arc<Stamps>>,
-) -> Result<Attempt> {
+    cache: Option<&Arc<SelfTestCache>>,
+) -> Result<SetupAttempt> {
     let groups = ControlGroups::create(config.memory_bytes, config.processes);
     let grouped = groups.memory.is_ok() || groups.processes.is_ok();
-    let why = match attempt_with_groups(config, mounts, make, groups, stamps).await? {
+    let why = match attempt_with_groups(config, mounts, make, groups, cache).await? {
         Err(why) if grouped => why,
         decided => return Ok(decided),
     };
     let groups = ControlGroups::none(&format!("control groups do not work on this system: {why}"));
-    attempt_with_groups(config, mounts, make, groups, stamps).await
+    attempt_with_groups(config, mounts, make, groups, cache).await
 }
 
 async fn attempt_with_groups(
@@ -280,11 +281,11 @@ async fn attempt_with_groups(
     mounts: &Arc<Vec<OpenMount>>,
     make: SetupFactory<'_>,
     groups: ControlGroups,
-    stamps: Option<&Arc<Stamps>>,
-) -> Result<Attempt> {
+    cache: Option<&Arc<SelfTestCache>>,
+) -> Result<SetupAttempt> {
     let setup = match make(config, mounts, groups) {
         Ok(setup) => Arc::new(setup),
         Err(why) => return Ok(Err(why)),
     };
-    Ok(self_test::result(&setup, stamps).await?.map(|result| (setup, result)))
+    Ok(self_test::result(&setup, cache).await?.map(|result| (setup, result)))
 }

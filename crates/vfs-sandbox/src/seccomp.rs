@@ -9,9 +9,9 @@ use seccompiler::{
 
 use crate::config::UnixSockets;
 
-/// Extent of what a command could reach without the filter.
+/// Profile of a seccomp filter: what a command could reach without the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum SeccompProfile {
     /// Only what its namespaces show.
     Namespaces,
     /// Everything of the host that Landlock does not deny; internet sockets are allowed.
@@ -22,7 +22,7 @@ pub(crate) enum Reach {
 
 /// Process to which a filter applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum FilteredProcess {
     /// A command.
     Command,
     /// The helper while it mounts covers, and the first process of the namespaces. The helper adds the filter of commands
@@ -37,19 +37,23 @@ const COVERING: [i64; 3] = [libc::SYS_open_tree, libc::SYS_move_mount, libc::SYS
 /// distinguishes this filter from an inherited one.
 pub(crate) const FILTER_PROBE_PID: i32 = 0x7666_7331;
 
-/// Condition on one argument of a call.
-type Condition = (u8, SeccompCmpArgLen, SeccompCmpOp, u64);
+/// Condition on one argument of a system call.
+type ArgumentCondition = (u8, SeccompCmpArgLen, SeccompCmpOp, u64);
 
 /// Returns the filter for this processor: a denied call fails with `EPERM`, an unavailable one with `ENOSYS`.
-pub(crate) fn program(reach: Reach, unix_sockets: UnixSockets, stage: Stage) -> Result<BpfProgram, String> {
+pub(crate) fn program(
+    profile: SeccompProfile,
+    unix_sockets: UnixSockets,
+    process: FilteredProcess,
+) -> Result<BpfProgram, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| {
         format!("there is no filter for {} processors; it is written for x86_64 and aarch64", std::env::consts::ARCH)
     })?;
     let denied = SeccompAction::Errno(libc::EPERM as u32);
-    let rules = rules(reach, unix_sockets, stage).map_err(|error| error.to_string())?;
+    let rules = rules(profile, unix_sockets, process).map_err(|error| error.to_string())?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, arch).map_err(|error| error.to_string())?;
     let checked: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
-    let ignored = if reach == Reach::Namespaces { Vec::new() } else { ignored_calls() };
+    let ignored = if profile == SeccompProfile::Namespaces { Vec::new() } else { ignored_calls() };
     Ok(unavailable_calls().into_iter().chain(ignored).chain(checked).collect())
 }
 
@@ -122,13 +126,14 @@ fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
 }
 
 fn rules(
-    reach: Reach,
+    profile: SeccompProfile,
     unix_sockets: UnixSockets,
-    stage: Stage,
+    process: FilteredProcess,
 ) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
-    let (always, conditional): (Vec<_>, Vec<_>) =
-        conditional_denials(reach, unix_sockets, stage).into_iter().partition(|(_, conditions)| conditions.is_empty());
+    let (always, conditional): (Vec<_>, Vec<_>) = conditional_denials(profile, unix_sockets, process)
+        .into_iter()
+        .partition(|(_, conditions)| conditions.is_empty());
     for (call, conditions) in conditional {
         let conditions = conditions
             .into_iter()
@@ -138,7 +143,7 @@ fn rules(
     }
     // A call without rules is denied with any arguments.
     rules.extend(always.into_iter().map(|(call, _)| call).chain(ALWAYS.iter().copied()).map(|call| (call, Vec::new())));
-    if stage == Stage::Covering {
+    if process == FilteredProcess::Covering {
         rules.retain(|call, _| !COVERING.contains(call));
     }
     Ok(rules)
@@ -215,10 +220,14 @@ const SETXATTRAT: i64 = 463;
 const REMOVEXATTRAT: i64 = 466;
 const FILE_SETATTR: i64 = 469;
 
-/// Returns the calls that are denied under conditions, or with any arguments for this `reach`.
-fn conditional_denials(reach: Reach, unix_sockets: UnixSockets, stage: Stage) -> Vec<(i64, Vec<Condition>)> {
+/// Returns the calls that are denied under conditions, or with any arguments for this `profile`.
+fn conditional_denials(
+    profile: SeccompProfile,
+    unix_sockets: UnixSockets,
+    process: FilteredProcess,
+) -> Vec<(i64, Vec<ArgumentCondition>)> {
     let mut denied = Vec::new();
-    deny_namespaces(&mut denied, stage);
+    deny_namespaces(&mut denied, process);
     deny_terminal_input(&mut denied);
     deny_personalities(&mut denied);
     deny_special_modes(&mut denied);
@@ -226,14 +235,14 @@ fn conditional_denials(reach: Reach, unix_sockets: UnixSockets, stage: Stage) ->
     // Without this filter, the call fails with `ESRCH`.
     denied.push((libc::SYS_kill, vec![equal(0, FILTER_PROBE_PID as u64), equal(1, 0)]));
     // Without namespaces, every socket of the host has a path that a command can name.
-    if unix_sockets == UnixSockets::Deny || reach != Reach::Namespaces {
+    if unix_sockets == UnixSockets::Deny || profile != SeccompProfile::Namespaces {
         deny_unix_sockets(&mut denied);
     }
-    if reach != Reach::Namespaces {
+    if profile != SeccompProfile::Namespaces {
         deny_attributes(&mut denied);
         deny_other_processes(&mut denied);
     }
-    if reach == Reach::Host {
+    if profile == SeccompProfile::Host {
         for family in [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] {
             denied.push((libc::SYS_socket, vec![equal(0, family as u64)]));
         }
@@ -241,25 +250,25 @@ fn conditional_denials(reach: Reach, unix_sockets: UnixSockets, stage: Stage) ->
     denied
 }
 
-fn equal(argument: u8, value: u64) -> Condition {
+fn equal(argument: u8, value: u64) -> ArgumentCondition {
     (argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
 }
 
-fn unequal(argument: u8, value: u64) -> Condition {
+fn unequal(argument: u8, value: u64) -> ArgumentCondition {
     (argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
 }
 
 /// Condition that all of `bits` are set.
-fn set(argument: u8, bits: u64) -> Condition {
+fn set(argument: u8, bits: u64) -> ArgumentCondition {
     masked(argument, bits, bits)
 }
 
-fn masked(argument: u8, mask: u64, value: u64) -> Condition {
+fn masked(argument: u8, mask: u64, value: u64) -> ArgumentCondition {
     (argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
 }
 
 /// Denies new namespaces, except the mount namespace of the helper.
-fn deny_namespaces(denied: &mut Vec<(i64, Vec<Condition>)>, stage: Stage) {
+fn deny_namespaces(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>, process: FilteredProcess) {
     const NEW_TIME: u64 = 0x80;
     let flags = [
         libc::CLONE_NEWNS,
@@ -272,7 +281,7 @@ fn deny_namespaces(denied: &mut Vec<(i64, Vec<Condition>)>, stage: Stage) {
     ];
     for flag in flags {
         denied.push((libc::SYS_clone, vec![set(0, flag as u64)]));
-        if stage != Stage::Covering || flag != libc::CLONE_NEWNS {
+        if process != FilteredProcess::Covering || flag != libc::CLONE_NEWNS {
             denied.push((libc::SYS_unshare, vec![set(0, flag as u64)]));
         }
     }
@@ -280,20 +289,20 @@ fn deny_namespaces(denied: &mut Vec<(i64, Vec<Condition>)>, stage: Stage) {
 }
 
 /// Denies input into a terminal that another process reads.
-fn deny_terminal_input(denied: &mut Vec<(i64, Vec<Condition>)>) {
+fn deny_terminal_input(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>) {
     const TIOCLINUX: u64 = 0x541c;
     denied.push((libc::SYS_ioctl, vec![equal(1, libc::TIOCSTI)]));
     denied.push((libc::SYS_ioctl, vec![equal(1, TIOCLINUX)]));
 }
 
 /// Denies all execution domains but Linux with 32 and 64 bits, and the query.
-fn deny_personalities(denied: &mut Vec<(i64, Vec<Condition>)>) {
+fn deny_personalities(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>) {
     let allowed = [0, 0x0008, 0x20000, 0x20008, 0xffff_ffff];
     denied.push((libc::SYS_personality, allowed.into_iter().map(|persona| unequal(0, persona)).collect()));
 }
 
 /// Denies set-user and set-group bits, which a file keeps on the host, and devices.
-fn deny_special_modes(denied: &mut Vec<(i64, Vec<Condition>)>) {
+fn deny_special_modes(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>) {
     let creates = libc::O_CREAT as u64;
     let unnamed = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64;
     for bit in [u64::from(libc::S_ISUID), u64::from(libc::S_ISGID)] {
@@ -322,7 +331,7 @@ fn deny_special_modes(denied: &mut Vec<(i64, Vec<Condition>)>) {
 const KIND: u64 = 0xf;
 
 /// Denies packet sockets, and address families that commands do not need.
-fn deny_packet_sockets(denied: &mut Vec<(i64, Vec<Condition>)>) {
+fn deny_packet_sockets(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>) {
     const SOCK_PACKET: u64 = 10;
     let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
     denied.push((libc::SYS_socket, families.iter().map(|&family| unequal(0, family as u64)).collect()));
@@ -339,7 +348,7 @@ fn deny_packet_sockets(denied: &mut Vec<(i64, Vec<Condition>)>) {
 /// Denies unix sockets that could be connected to one of the host: at a path in a mount, or, without namespaces, at any path. A
 /// filter sees no address, so a command cannot connect to its own sockets either. Pairs that stay connected to each other are
 /// allowed.
-fn deny_unix_sockets(denied: &mut Vec<(i64, Vec<Condition>)>) {
+fn deny_unix_sockets(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>) {
     denied.push((libc::SYS_socket, vec![equal(0, libc::AF_UNIX as u64)]));
     let lasting = [libc::SOCK_STREAM as u64, libc::SOCK_SEQPACKET as u64];
     let other = (0..=KIND).filter(|kind| !lasting.contains(kind));
@@ -348,7 +357,7 @@ fn deny_unix_sockets(denied: &mut Vec<(i64, Vec<Condition>)>) {
 
 /// Denies changes of the attributes of files. Landlock denies them neither by path nor through a file that was opened
 /// for reading.
-fn deny_attributes(denied: &mut Vec<(i64, Vec<Condition>)>) {
+fn deny_attributes(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>) {
     let calls = [
         libc::SYS_fchmod,
         libc::SYS_fchown,
@@ -382,7 +391,7 @@ fn deny_attributes(denied: &mut Vec<(i64, Vec<Condition>)>) {
 }
 
 /// Denies access to other processes of the user, and to memory and queues that processes share.
-fn deny_other_processes(denied: &mut Vec<(i64, Vec<Condition>)>) {
+fn deny_other_processes(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>) {
     let shared = [
         libc::SYS_shmget,
         libc::SYS_shmat,
@@ -417,10 +426,10 @@ mod tests {
 
     #[test]
     fn every_reach_has_a_program_that_the_kernel_accepts() {
-        for reach in [Reach::Namespaces, Reach::HostWithInternet, Reach::Host] {
+        for profile in [SeccompProfile::Namespaces, SeccompProfile::HostWithInternet, SeccompProfile::Host] {
             for unix_sockets in [UnixSockets::Deny, UnixSockets::Allow] {
-                let program = program(reach, unix_sockets, Stage::Command).expect("compiles");
-                assert!(program.len() < 4096, "{reach:?}: {}", program.len());
+                let program = program(profile, unix_sockets, FilteredProcess::Command).expect("compiles");
+                assert!(program.len() < 4096, "{profile:?}: {}", program.len());
                 assert_eq!(from_bytes(&bytes(&program)).expect("it is whole"), program);
             }
         }
@@ -431,7 +440,7 @@ mod tests {
 
     #[test]
     fn a_call_that_is_always_denied_has_no_conditions() {
-        let rules = rules(Reach::Host, UnixSockets::Deny, Stage::Command).expect("rules");
+        let rules = rules(SeccompProfile::Host, UnixSockets::Deny, FilteredProcess::Command).expect("rules");
         for call in ALWAYS {
             assert!(rules[call].is_empty(), "call {call}");
         }
@@ -439,8 +448,8 @@ mod tests {
 
     #[test]
     fn covers_need_four_calls_that_commands_do_not_get() {
-        let rules = |stage| rules(Reach::Namespaces, UnixSockets::Deny, stage).expect("rules");
-        let (command, covering) = (rules(Stage::Command), rules(Stage::Covering));
+        let rules = |process| rules(SeccompProfile::Namespaces, UnixSockets::Deny, process).expect("rules");
+        let (command, covering) = (rules(FilteredProcess::Command), rules(FilteredProcess::Covering));
         let missing: Vec<i64> = command.keys().filter(|call| !covering.contains_key(call)).copied().collect();
         let mut expected = COVERING;
         expected.sort_unstable();

@@ -20,17 +20,17 @@ use vfs_shell::{CommandRunner, ShellConfig, SpawnSpec, Spawner};
 
 use crate::namespaces::COVERED_DECOY;
 use crate::protect::open_mount::OpenMount;
-use crate::sandbox::setup::{Setup, SpawnMethod};
+use crate::sandbox::sandbox_setup::{SandboxSetup, SpawnMethod};
 use crate::seccomp;
-use crate::stamp::{Stamp, Stamps};
+use crate::self_test_cache::{SelfTestCache, SelfTestCacheEntry};
 
 /// A file that namespaces show and Landlock does not let commands read.
 const LANDLOCK_DECOY: &str = "/run/vfs-landlock-decoy";
 
-/// A property of the command that the self-test started.
+/// An ability of the command that the self-test started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub(crate) enum Observation {
+pub(crate) enum SelfTestObservation {
     /// The command read a file of the host that the sandbox does not show.
     ReadOutside,
     /// The command opened such a file for writing.
@@ -59,7 +59,7 @@ pub(crate) enum Observation {
     UnboundedProcesses,
 }
 
-impl Observation {
+impl SelfTestObservation {
     const ALL: [Self; 13] = [
         Self::ReadOutside,
         Self::WroteOutside,
@@ -78,24 +78,24 @@ impl Observation {
 }
 
 /// All that a self-test observed.
-pub(crate) type Observations = BTreeSet<Observation>;
+pub(crate) type SelfTestObservations = BTreeSet<SelfTestObservation>;
 
-/// Result of a self-test, with the stamp to record it in.
+/// Result of a self-test, with the cache entry to record it in.
 #[derive(Debug)]
 pub(crate) struct SelfTestResult {
-    pub(crate) observations: Observations,
-    /// `None` if there are no stamps.
-    stamp: Option<Stamp>,
+    pub(crate) observations: SelfTestObservations,
+    /// `None` if there is no cache.
+    cache_entry: Option<SelfTestCacheEntry>,
     is_recorded: bool,
 }
 
 impl SelfTestResult {
     /// Records the result if the sandbox may open with it; otherwise removes the record of an earlier one.
     pub(crate) fn record(&self, may_open: bool) {
-        match &self.stamp {
-            Some(stamp) if !may_open => stamp.remove(),
-            Some(stamp) if !self.is_recorded => {
-                stamp.store(&self.observations.iter().map(|observation| *observation as u8).collect::<Vec<_>>());
+        match &self.cache_entry {
+            Some(entry) if !may_open => entry.remove(),
+            Some(entry) if !self.is_recorded => {
+                entry.store(&self.observations.iter().map(|observation| *observation as u8).collect::<Vec<_>>());
             }
             _ => {}
         }
@@ -107,20 +107,28 @@ impl SelfTestResult {
 /// # Errors
 ///
 /// Those of [`run`].
-pub(crate) async fn result(setup: &Arc<Setup>, stamps: Option<&Arc<Stamps>>) -> Result<Result<SelfTestResult, String>> {
-    let stamp = stamps.map(|stamps| stamps.stamp("self-test", &setup.description()));
-    if let Some(observations) = stamp.as_ref().and_then(Stamp::load).and_then(|record| decode(&record)) {
-        return Ok(Ok(SelfTestResult { observations, stamp, is_recorded: true }));
+pub(crate) async fn result(
+    setup: &Arc<SandboxSetup>,
+    cache: Option<&Arc<SelfTestCache>>,
+) -> Result<Result<SelfTestResult, String>> {
+    let cache_entry = cache.map(|cache| cache.entry("self-test", &setup.description()));
+    if let Some(observations) =
+        cache_entry.as_ref().and_then(SelfTestCacheEntry::load).and_then(|record| decode(&record))
+    {
+        return Ok(Ok(SelfTestResult { observations, cache_entry, is_recorded: true }));
     }
     let found = run(setup).await;
-    if let (Err(_) | Ok(Err(_)), Some(stamp)) = (&found, &stamp) {
-        stamp.remove();
+    if let (Err(_) | Ok(Err(_)), Some(entry)) = (&found, &cache_entry) {
+        entry.remove();
     }
-    Ok(found?.map(|observations| SelfTestResult { observations, stamp, is_recorded: false }))
+    Ok(found?.map(|observations| SelfTestResult { observations, cache_entry, is_recorded: false }))
 }
 
-fn decode(record: &[u8]) -> Option<Observations> {
-    record.iter().map(|number| Observation::ALL.into_iter().find(|observation| *observation as u8 == *number)).collect()
+fn decode(record: &[u8]) -> Option<SelfTestObservations> {
+    record
+        .iter()
+        .map(|number| SelfTestObservation::ALL.into_iter().find(|observation| *observation as u8 == *number))
+        .collect()
 }
 
 /// Runs a command in the sandbox and observes what it can do. The inner error is why no command could be run.
@@ -128,7 +136,7 @@ fn decode(record: &[u8]) -> Option<Observations> {
 /// # Errors
 ///
 /// The error with which the command was refused before its start. No weaker sandbox may be tried then.
-async fn run(setup: &Arc<Setup>) -> Result<Result<Observations, String>> {
+async fn run(setup: &Arc<SandboxSetup>) -> Result<Result<SelfTestObservations, String>> {
     let refused = Arc::default();
     let observed = probe(setup, &refused).await;
     setup.tidy();
@@ -138,10 +146,11 @@ async fn run(setup: &Arc<Setup>) -> Result<Result<Observations, String>> {
     }
 }
 
+/// Slot for the error with which a command was refused before its start.
 type RefusalSlot = Arc<Mutex<Option<Error>>>;
 
-async fn probe(setup: &Arc<Setup>, refused: &RefusalSlot) -> Result<Observations, String> {
-    let canary = Canary::new(&setup.mounts)?;
+async fn probe(setup: &Arc<SandboxSetup>, refused: &RefusalSlot) -> Result<SelfTestObservations, String> {
+    let canary = CanaryFile::new(&setup.mounts)?;
     let script = match setup.method {
         SpawnMethod::Namespaces(_) => canary.script(),
         SpawnMethod::Direct => "echo started".to_owned(),
@@ -149,12 +158,12 @@ async fn probe(setup: &Arc<Setup>, refused: &RefusalSlot) -> Result<Observations
     let cwd = setup.mounts.first().map(|mount| mount.at.clone()).unwrap_or_default();
     let (reader, writer) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|errno| errno.to_string())?;
-    let launcher = SelfTestLauncher {
+    let spawner = SelfTestSpawner {
         setup: Arc::clone(setup),
         probes: Arc::new(canary.probes(writer)?),
         refused: Arc::clone(refused),
     };
-    let commands = CommandRunner::new(launcher, ShellConfig::new());
+    let commands = CommandRunner::new(spawner, ShellConfig::new());
     let request = ExecuteRequest::new(script).cwd(cwd).timeout(Duration::from_secs(20));
     let ended = commands.execute(&OpContext::new(), request).await.map_err(|error| format_chain(&error))?;
     drop(commands);
@@ -175,9 +184,9 @@ fn format_chain(error: &dyn std::error::Error) -> String {
 }
 
 /// A file of the host that the sandbox does not show.
-struct Canary(tempfile::NamedTempFile);
+struct CanaryFile(tempfile::NamedTempFile);
 
-impl Canary {
+impl CanaryFile {
     fn new(mounts: &[OpenMount]) -> Result<Self, String> {
         let places = [std::env::temp_dir(), PathBuf::from("/var/tmp"), PathBuf::from("/dev/shm")];
         let free = |place: &&PathBuf| !mounts.iter().any(|mount| place.starts_with(&mount.directory));
@@ -219,10 +228,10 @@ impl Canary {
         )
     }
 
-    fn probes(&self, writer: OwnedFd) -> Result<DirectProbes, String> {
+    fn probes(&self, writer: OwnedFd) -> Result<SystemCallProbes, String> {
         let path = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string());
         let own = rustix::process::getpid();
-        Ok(DirectProbes {
+        Ok(SystemCallProbes {
             canary: path(self.0.path())?,
             system: path(system_program())?,
             process: path(Path::new(&format!("/proc/{own}/status")))?,
@@ -246,7 +255,7 @@ fn quote(path: &Path) -> String {
 }
 
 /// Returns the observations in the output of the script.
-fn parse_output(stdout: &str) -> Observations {
+fn parse_output(stdout: &str) -> SelfTestObservations {
     let lines: Vec<Vec<&str>> = stdout.lines().map(|line| line.split_whitespace().collect()).collect();
     let has_line = |words: &[&str]| lines.iter().any(|line| line.starts_with(words));
     let leads_out = |line: &&Vec<&str>| matches!(line[..], ["route", device] if !["Iface", "lo"].contains(&device));
@@ -255,28 +264,28 @@ fn parse_output(stdout: &str) -> Observations {
     let is_nested = lines.iter().any(|line| line[..].starts_with(&["NSpid:"]) && line.len() > 2);
     let has_route = lines.iter().any(|line| leads_out(&line));
     let observations = [
-        (Observation::ReadOutside, has_line(&["did", "read"])),
-        (Observation::WroteOutside, has_line(&["did", "write"])),
-        (Observation::WroteSystem, has_line(&["did", "system"])),
-        (Observation::ReadLandlockDecoy, has_line(&["did", "landlock"])),
-        (Observation::ReadCoveredDecoy, has_line(&["did", "covered"])),
-        (Observation::Unfiltered, !stdout.contains("not permitted") || !has_line(&["Seccomp:", "2"])),
+        (SelfTestObservation::ReadOutside, has_line(&["did", "read"])),
+        (SelfTestObservation::WroteOutside, has_line(&["did", "write"])),
+        (SelfTestObservation::WroteSystem, has_line(&["did", "system"])),
+        (SelfTestObservation::ReadLandlockDecoy, has_line(&["did", "landlock"])),
+        (SelfTestObservation::ReadCoveredDecoy, has_line(&["did", "covered"])),
+        (SelfTestObservation::Unfiltered, !stdout.contains("not permitted") || !has_line(&["Seccomp:", "2"])),
         (
-            Observation::MayGainPrivileges,
+            SelfTestObservation::MayGainPrivileges,
             !has_line(&["NoNewPrivs:", "1"]) || !has_line(&["CapEff:", "0000000000000000"]),
         ),
-        (Observation::HasNetwork, has_route),
-        (Observation::ReachedProcess, !has_own_proc && !is_nested),
-        (Observation::SawProcess, !has_own_proc),
-        (Observation::SharedTmp, !has_line(&["tmp", "writable"])),
-        (Observation::UnboundedProcesses, has_line(&["Max", "processes", "unlimited"])),
+        (SelfTestObservation::HasNetwork, has_route),
+        (SelfTestObservation::ReachedProcess, !has_own_proc && !is_nested),
+        (SelfTestObservation::SawProcess, !has_own_proc),
+        (SelfTestObservation::SharedTmp, !has_line(&["tmp", "writable"])),
+        (SelfTestObservation::UnboundedProcesses, has_line(&["Max", "processes", "unlimited"])),
     ];
     observations.into_iter().filter_map(|(observation, done)| done.then_some(observation)).collect()
 }
 
 /// Attempts that a confined process makes before it becomes the command, with system calls only.
 #[derive(Debug)]
-struct DirectProbes {
+struct SystemCallProbes {
     canary: CString,
     system: CString,
     process: CString,
@@ -284,7 +293,7 @@ struct DirectProbes {
     writer: OwnedFd,
 }
 
-impl DirectProbes {
+impl SystemCallProbes {
     fn run(&self) -> io::Result<()> {
         let open =
             |path: &CString, flags| rustix::fs::open(path.as_c_str(), flags | OFlags::CLOEXEC, Mode::empty()).is_ok();
@@ -294,19 +303,19 @@ impl DirectProbes {
         let internet = [AddressFamily::INET, AddressFamily::INET6];
         let unix = socket(AddressFamily::UNIX, SocketType::DGRAM, None);
         for (observation, done) in [
-            (Observation::ReadOutside, open(&self.canary, OFlags::RDONLY)),
-            (Observation::WroteOutside, open(&self.canary, OFlags::WRONLY)),
-            (Observation::WroteSystem, open(&self.system, OFlags::WRONLY)),
-            (Observation::Unfiltered, !filtered),
-            (Observation::MayGainPrivileges, !no_new_privs().unwrap_or(false)),
+            (SelfTestObservation::ReadOutside, open(&self.canary, OFlags::RDONLY)),
+            (SelfTestObservation::WroteOutside, open(&self.canary, OFlags::WRONLY)),
+            (SelfTestObservation::WroteSystem, open(&self.system, OFlags::WRONLY)),
+            (SelfTestObservation::Unfiltered, !filtered),
+            (SelfTestObservation::MayGainPrivileges, !no_new_privs().unwrap_or(false)),
             (
-                Observation::HasNetwork,
+                SelfTestObservation::HasNetwork,
                 internet.into_iter().any(|family| socket(family, SocketType::DGRAM, None).is_ok()),
             ),
-            (Observation::CreatedUnixSocket, unix.is_ok()),
-            (Observation::ReachedProcess, rustix::process::test_kill_process(self.own).is_ok()),
-            (Observation::SawProcess, open(&self.process, OFlags::RDONLY)),
-            (Observation::SharedTmp, true),
+            (SelfTestObservation::CreatedUnixSocket, unix.is_ok()),
+            (SelfTestObservation::ReachedProcess, rustix::process::test_kill_process(self.own).is_ok()),
+            (SelfTestObservation::SawProcess, open(&self.process, OFlags::RDONLY)),
+            (SelfTestObservation::SharedTmp, true),
         ] {
             if done {
                 rustix::io::write(&self.writer, &[observation as u8])?;
@@ -317,24 +326,27 @@ impl DirectProbes {
 }
 
 /// Reads the observations that the process wrote before it became the command.
-fn read_observations(reader: &OwnedFd) -> Result<Observations, String> {
+fn read_observations(reader: &OwnedFd) -> Result<SelfTestObservations, String> {
     let mut bytes = [0; 64];
     let flags = rustix::fs::fcntl_getfl(reader).map_err(|errno| errno.to_string())?;
     rustix::fs::fcntl_setfl(reader, flags | OFlags::NONBLOCK).map_err(|errno| errno.to_string())?;
     let read = rustix::io::read(reader, &mut bytes).map_err(|errno| format!("nothing was tried: {errno}"))?;
-    Ok(Observation::ALL.into_iter().filter(|observation| bytes[..read].contains(&(*observation as u8))).collect())
+    Ok(SelfTestObservation::ALL
+        .into_iter()
+        .filter(|observation| bytes[..read].contains(&(*observation as u8)))
+        .collect())
 }
 
 /// Spawner that adds the decoys and the attempts of the self-test.
 #[derive(Debug)]
-struct SelfTestLauncher {
-    setup: Arc<Setup>,
-    probes: Arc<DirectProbes>,
+struct SelfTestSpawner {
+    setup: Arc<SandboxSetup>,
+    probes: Arc<SystemCallProbes>,
     refused: RefusalSlot,
 }
 
 #[async_trait]
-impl Spawner for SelfTestLauncher {
+impl Spawner for SelfTestSpawner {
     async fn prepare(
         &self,
         cx: &OpContext,

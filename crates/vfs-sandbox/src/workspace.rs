@@ -1,7 +1,7 @@
 //! Workspace: a host directory with a copy of a backend's files, for commands.
 
-mod differences;
-mod directory;
+mod file_comparison;
+mod private_directory;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,8 +17,8 @@ use vfs_core::{
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 
-use self::differences::ChangedFile;
-use self::directory::PrivateDirectory;
+use self::file_comparison::ChangedFile;
+use self::private_directory::PrivateDirectory;
 use crate::config::{Protected, ProtectedName, SandboxConfig};
 
 /// A copy of the files below a path of a backend, in a private directory of the host that is removed with this value.
@@ -58,25 +58,25 @@ pub struct Workspace {
     backend: Arc<dyn Backend>,
     from: VfsPath,
     files: LocalBackend,
-    baselines: BTreeMap<VfsPath, Baseline>,
+    baselines: BTreeMap<VfsPath, CheckedOutFile>,
     protected: Vec<Protected>,
     protected_names: Vec<ProtectedName>,
     directory: PrivateDirectory,
 }
 
-/// A file as it was checked out.
+/// Versions of a file as it was checked out.
 #[derive(Debug, Clone)]
-struct Baseline {
+struct CheckedOutFile {
     /// Version of the file in the backend.
     backend: Version,
     /// Version of the file in the directory.
     local: Version,
 }
 
-/// Changes of commands in a workspace, in paths of the backend.
+/// Result of collecting the changes of commands in a workspace, in paths of the backend.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Collected {
+pub struct CollectResult {
     /// The changes without conflict.
     pub changes: DiffResult,
     /// The changes to files that were changed in the backend, too.
@@ -159,8 +159,8 @@ impl Workspace {
     /// # Errors
     ///
     /// Errors of reading the directory, and errors of the backend that are not about one file, such as `unavailable`.
-    pub async fn changes(&self, cx: &OpContext) -> Result<Collected> {
-        let mut collected = Collected::default();
+    pub async fn changes(&self, cx: &OpContext) -> Result<CollectResult> {
+        let mut collected = CollectResult::default();
         for one in self.find_changed(cx, &mut collected.problems).await? {
             let reported = self.report_change(cx, &one, &mut collected).await;
             reported.or_else(|error| record_problem(error, &one.path, &mut collected.problems))?;
@@ -180,8 +180,8 @@ impl Workspace {
     ///
     /// Errors of reading the directory, and errors of the backend that are not about one file, such as `unavailable` and
     /// `storage_full`. Changes that were made before the error stay.
-    pub async fn collect(&mut self, cx: &OpContext) -> Result<Collected> {
-        let mut collected = Collected::default();
+    pub async fn collect(&mut self, cx: &OpContext) -> Result<CollectResult> {
+        let mut collected = CollectResult::default();
         let found = self.find_changed(cx, &mut collected.problems).await?;
         let (written, deleted): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_here);
         let mut in_conflict = Vec::new();
@@ -254,7 +254,7 @@ impl Workspace {
                 let cause = written.cause.unwrap_or_else(|| Error::of(ErrorKind::Unavailable));
                 Error::new(cause.kind(), cause.message().to_owned()).with_path(&path)
             })?;
-            self.baselines.insert(path, Baseline { backend: there, local: here });
+            self.baselines.insert(path, CheckedOutFile { backend: there, local: here });
         }
         for program in programs {
             let host_path = self.directory.path().join(program.relative());
@@ -267,7 +267,7 @@ impl Workspace {
     }
 
     /// Adds the change of a file, or its conflict, to `collected`.
-    async fn report_change(&self, cx: &OpContext, one: &ChangedFile, collected: &mut Collected) -> Result<()> {
+    async fn report_change(&self, cx: &OpContext, one: &ChangedFile, collected: &mut CollectResult) -> Result<()> {
         let actual = self.backend_version(cx, &one.path).await?;
         if actual == one.expected {
             collected.changes.changes.extend(self.read(cx, one).await?.change(one));
@@ -286,7 +286,7 @@ impl Workspace {
         &mut self,
         cx: &OpContext,
         one: &ChangedFile,
-        collected: &mut Collected,
+        collected: &mut CollectResult,
     ) -> Result<Option<CollectConflict>> {
         let result = self.try_collect_file(cx, one, collected).await;
         result.or_else(|error| record_problem(error, &one.path, &mut collected.problems).map(|()| None))
@@ -296,7 +296,7 @@ impl Workspace {
         &mut self,
         cx: &OpContext,
         one: &ChangedFile,
-        collected: &mut Collected,
+        collected: &mut CollectResult,
     ) -> Result<Option<CollectConflict>> {
         let sides = self.read(cx, one).await?;
         let Some(change) = sides.change(one) else { return Ok(None) };
@@ -322,7 +322,7 @@ impl Workspace {
                 let mode = one.expected.clone().map_or(WriteMode::CreateNew, WriteMode::IfVersion);
                 let request = WriteRequest::new(one.path.clone(), content).mode(mode);
                 let there = self.backend.write(cx, request).await?.version;
-                self.baselines.insert(one.path.clone(), Baseline { backend: there, local: here });
+                self.baselines.insert(one.path.clone(), CheckedOutFile { backend: there, local: here });
             }
             None => {
                 let mut request = DeleteRequest::new(one.path.clone());

@@ -19,7 +19,7 @@ use vfs_core::watch::{Change, WatchRequest};
 use vfs_core::{Backend, BackendExt as _, ErrorKind, Interceptor, LsResult, OpContext, Result, Truncation, VfsPath};
 use vfs_local::LocalBackend;
 use vfs_memory::MemoryBackend;
-use vfs_sandbox::{Collected, Protection, SandboxConfig, Workspace};
+use vfs_sandbox::{CollectResult, Protection, SandboxConfig, Workspace};
 
 /// Runs `check` on a thread of an ordinary user that does all its file operations itself, with a directory to which
 /// this user may write.
@@ -55,19 +55,19 @@ fn checkout<B: Backend>(files: &Arc<B>, parent: &Path) -> Workspace {
     block_on(Workspace::checkout(&OpContext::new(), backend, VfsPath::root(), parent)).expect("it is brought")
 }
 
-fn changes(workspace: &Workspace) -> Collected {
+fn changes(workspace: &Workspace) -> CollectResult {
     block_on(workspace.changes(&OpContext::new())).expect("the changes")
 }
 
-fn collect(workspace: &mut Workspace) -> Collected {
+fn collect(workspace: &mut Workspace) -> CollectResult {
     block_on(workspace.collect(&OpContext::new())).expect("it is brought back")
 }
 
-fn changed(collected: &Collected) -> Vec<(&str, ChangeKind)> {
+fn changed(collected: &CollectResult) -> Vec<(&str, ChangeKind)> {
     collected.changes.changes.iter().map(|change| (change.path.as_str(), change.kind)).collect()
 }
 
-fn problems(collected: &Collected) -> Vec<(&str, ErrorKind)> {
+fn problems(collected: &CollectResult) -> Vec<(&str, ErrorKind)> {
     let mut problems: Vec<_> = collected.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();
     problems.sort_unstable_by(|one, other| one.0.cmp(other.0));
     problems
@@ -410,6 +410,6 @@ fn collected_changes_have_stable_json_names() {
         r#""conflicts":[{"path":"/b","expected":"v1","actual":null}],"#,
         r#""problems":[{"path":"/c","code":"unsupported","message":"Error: '/c': it is a socket"}]}"#
     );
-    let collected: Collected = serde_json::from_str(json).expect("valid JSON");
+    let collected: CollectResult = serde_json::from_str(json).expect("valid JSON");
     assert_eq!(serde_json::to_string(&collected).expect("JSON"), json);
 }

@@ -17,13 +17,13 @@ use vfs_core::{
 };
 use vfs_local::LocalBackend;
 
-use crate::blocking::current_runtime;
+use crate::blocking_pool::current_runtime;
+use crate::command_environment::build_environment;
 use crate::config::ShellConfig;
-use crate::environment::build_environment;
 use crate::full_output_file::FullOutputFile;
-use crate::jobs::{BackgroundJob, JobTable};
+use crate::job_table::{BackgroundJob, JobTable};
 use crate::output_reader::OutputStream;
-use crate::running_command::{EndReason, RunningCommand, run_until_due};
+use crate::running_command::{RunningCommand, TerminationReason, run_until_due};
 use crate::spawner::Spawner;
 
 /// Number of output events that may wait for the consumer of a stream.
@@ -189,9 +189,9 @@ impl<S: Spawner> CommandRunner<S> {
 /// Returns the result of a command that is over, or the error of a call that was cancelled.
 fn exit_response(running: &RunningCommand) -> Result<ExecuteResponse> {
     match running.outcome()? {
-        (response, None | Some(EndReason::TimedOut)) => Ok(response),
-        (_, Some(EndReason::Cancelled)) => Err(Error::of(ErrorKind::Cancelled)),
-        (_, Some(EndReason::DeadlinePassed)) => Err(Error::of(ErrorKind::Timeout)),
+        (response, None | Some(TerminationReason::TimedOut)) => Ok(response),
+        (_, Some(TerminationReason::Cancelled)) => Err(Error::of(ErrorKind::Cancelled)),
+        (_, Some(TerminationReason::DeadlinePassed)) => Err(Error::of(ErrorKind::Timeout)),
     }
 }
 

@@ -14,7 +14,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::LocalBackend;
 use vfs_search::without_size_signal;
 
-use crate::blocking::run_blocking;
+use crate::blocking_pool::run_blocking;
 use crate::config::ShellConfig;
 
 /// Number of buffered bytes at which the buffer is written, and the time after which it is written anyway.

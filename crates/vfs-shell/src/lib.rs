@@ -7,26 +7,26 @@
 compile_error!("vfs-shell needs Linux: its supervisor finds processes in /proc");
 
 mod async_fd;
-mod blocking;
+mod blocking_pool;
+mod closed_streams;
+mod command_environment;
 mod command_runner;
 mod config;
-mod environment;
 mod full_output_file;
 mod host_spawner;
-mod jobs;
-mod local;
+mod job_table;
+mod local_shell_backend;
 mod output_reader;
 mod process;
 mod pty_input;
 mod running_command;
 mod spawner;
-mod standard_streams;
 mod with_shell;
 
+pub use closed_streams::{ClosedStreams, closed_streams};
 pub use command_runner::CommandRunner;
 pub use config::{OrphanPolicy, ShellConfig};
 pub use host_spawner::HostSpawner;
-pub use local::LocalShellBackend;
+pub use local_shell_backend::LocalShellBackend;
 pub use spawner::{Limits, SpawnSpec, Spawner};
-pub use standard_streams::{ClosedStreams, closed_streams};
 pub use with_shell::WithShell;

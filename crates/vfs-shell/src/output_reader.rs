@@ -75,7 +75,7 @@ pub(crate) fn terminal(size: TerminalSize) -> io::Result<(StandardFds, PipeEnds)
 
 /// How the pipes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReadOrder {
+enum PipeReadOrder {
     /// One write at a time; the number counts the writes read so far.
     Arrival(u32),
     /// As many bytes as there are, from each pipe in turn.
@@ -88,7 +88,7 @@ pub(crate) struct OutputReader {
     /// Epoll instance that queues the readable sources, oldest first.
     ready: AsyncFd<OwnedFd>,
     sources: [Option<OwnedFd>; 2],
-    order: ReadOrder,
+    order: PipeReadOrder,
     /// Source whose writers have closed it. It is read to its end at once, because an edge-triggered epoll reports it only once.
     ending: Option<OutputStream>,
     buffer: Box<[u8]>,
@@ -99,8 +99,8 @@ impl OutputReader {
     pub(crate) fn new(ends: PipeEnds) -> io::Result<Self> {
         let ready = epoll::create(CreateFlags::CLOEXEC)?;
         let (sources, order) = match ends {
-            PipeEnds::Pipes { output, error } => ([Some(output), Some(error)], ReadOrder::Arrival(0)),
-            PipeEnds::Terminal(ours) => ([Some(ours), None], ReadOrder::RoundRobin),
+            PipeEnds::Pipes { output, error } => ([Some(output), Some(error)], PipeReadOrder::Arrival(0)),
+            PipeEnds::Terminal(ours) => ([Some(ours), None], PipeReadOrder::RoundRobin),
         };
         let reader = Self {
             ready: register(ready, Interest::READABLE)?,
@@ -118,7 +118,7 @@ impl OutputReader {
         &self,
         update: impl Fn(BorrowedFd<'_>, BorrowedFd<'_>, OutputStream, EventFlags) -> rustix::io::Result<()>,
     ) -> io::Result<()> {
-        let edge = if self.order == ReadOrder::RoundRobin { EventFlags::empty() } else { EventFlags::ET };
+        let edge = if self.order == PipeReadOrder::RoundRobin { EventFlags::empty() } else { EventFlags::ET };
         for (source, stream) in self.sources.iter().zip([OutputStream::Stdout, OutputStream::Stderr]) {
             if let Some(source) = source {
                 update(self.ready.get_ref().as_fd(), source.as_fd(), stream, EventFlags::IN | edge)?;
@@ -162,7 +162,7 @@ impl OutputReader {
                 Some(stream) => stream,
                 None => match self.next_ready()? {
                     Some((stream, has_ended)) => {
-                        if has_ended && self.order != ReadOrder::RoundRobin {
+                        if has_ended && self.order != PipeReadOrder::RoundRobin {
                             self.ending = Some(stream);
                         }
                         stream
@@ -204,7 +204,7 @@ impl OutputReader {
                 Ok(0) => break,
                 Ok(read) => {
                     length += read;
-                    if self.order != ReadOrder::RoundRobin {
+                    if self.order != PipeReadOrder::RoundRobin {
                         break;
                     }
                 }
@@ -230,16 +230,18 @@ impl OutputReader {
     /// Counts a chunk, and changes to large pipes after [`MAX_ORDERED_WRITES`].
     fn count_chunk(&mut self) -> io::Result<()> {
         match self.order {
-            ReadOrder::Arrival(writes) if writes < MAX_ORDERED_WRITES => self.order = ReadOrder::Arrival(writes + 1),
-            ReadOrder::Arrival(_) => {
-                self.order = ReadOrder::RoundRobin;
+            PipeReadOrder::Arrival(writes) if writes < MAX_ORDERED_WRITES => {
+                self.order = PipeReadOrder::Arrival(writes + 1)
+            }
+            PipeReadOrder::Arrival(_) => {
+                self.order = PipeReadOrder::RoundRobin;
                 self.for_each_source(|ready, source, stream, flags| {
                     // If the user's limit of pipe memory is reached, the pipe stays small, and slower.
                     let _size = rustix::pipe::fcntl_setpipe_size(source, LARGE_PIPE_CAPACITY);
                     epoll::modify(ready, source, stream.data(), flags)
                 })?;
             }
-            ReadOrder::RoundRobin => {}
+            PipeReadOrder::RoundRobin => {}
         }
         Ok(())
     }

@@ -6,8 +6,8 @@
 )]
 mod after_fork;
 mod prepared_fork;
-mod reaper;
-mod start_lock;
+mod process_start_lock;
+mod supervisor_reaper;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,8 +25,8 @@ use crate::spawner::SpawnSpec;
 
 use after_fork::{NO_ORPHANS, StatusRecord};
 use prepared_fork::PreparedFork;
-use reaper::Reaper;
-pub(crate) use start_lock::StartLock;
+pub(crate) use process_start_lock::ProcessStartLock;
+use supervisor_reaper::SupervisorReaper;
 
 /// Size of the record by which a supervisor reports a [`ProgramExit`].
 pub(crate) const STATUS_RECORD_BYTES: usize = size_of::<StatusRecord>();
@@ -39,14 +39,14 @@ pub(crate) struct StandardFds {
     pub(crate) error: OwnedFd,
 }
 
-/// Control channel of a supervisor. Dropping it has no effect, other than dropping a [`Process`].
+/// Control channel of a supervisor. Dropping it has no effect, other than dropping a [`SupervisedProcess`].
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct SupervisorControl {
     socket: OwnedFd,
     supervisor: OwnedFd,
 }
 
-impl Control {
+impl SupervisorControl {
     /// Asks the supervisor to terminate every process of the command: `SIGTERM`, then `SIGKILL` after the grace period.
     /// Returns at once.
     pub(crate) fn terminate(&self) {
@@ -66,11 +66,11 @@ impl Control {
 /// Running program and its descendants. Dropping it terminates all of them through their supervisor, for which a thread
 /// waits: nothing here blocks.
 #[derive(Debug)]
-pub(crate) struct Process {
-    pub(crate) control: Arc<Control>,
+pub(crate) struct SupervisedProcess {
+    pub(crate) control: Arc<SupervisorControl>,
 }
 
-impl Drop for Process {
+impl Drop for SupervisedProcess {
     fn drop(&mut self) {
         self.control.terminate();
     }
@@ -122,12 +122,12 @@ pub(crate) fn sealed_input(text: &str) -> io::Result<OwnedFd> {
 ///
 /// The returned descriptor does not block. It yields one [`ProgramExit`] record and ends when the last process has exited.
 pub(crate) fn start(
-    _lock: StartLock,
+    _lock: ProcessStartLock,
     spec: SpawnSpec,
     standard: StandardFds,
     grace: Duration,
     cwd: &VfsPath,
-) -> Result<(Process, OwnedFd)> {
+) -> Result<(SupervisedProcess, OwnedFd)> {
     let unavailable = |error: io::Error| {
         Error::new(ErrorKind::Unavailable, "starting a process failed: the system refused it; try again later")
             .with_source(error)
@@ -139,7 +139,7 @@ pub(crate) fn start(
     let (socket, supervisor_socket) =
         rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
             .map_err(|errno| unavailable(errno.into()))?;
-    let reaper = Reaper::get_or_start().map_err(unavailable)?;
+    let reaper = SupervisorReaper::get_or_start().map_err(unavailable)?;
     let prepared = PreparedFork::new(spec, standard, [started_writer, status_writer, supervisor_socket], grace)?;
     let supervisor = prepared.fork().map_err(unavailable)?;
     drop(prepared);
@@ -157,7 +157,7 @@ pub(crate) fn start(
         }
     };
     let handle = reaper.watch(copy);
-    let process = Process { control: Arc::new(Control { socket, supervisor: pidfd }) };
+    let process = SupervisedProcess { control: Arc::new(SupervisorControl { socket, supervisor: pidfd }) };
     let program = wait_until_started(&started, &process.control.supervisor).map_err(|failure| failure.error(cwd))?;
     handle.set_program(program);
     rustix::fs::fcntl_setfl(&status, OFlags::NONBLOCK).map_err(|errno| unavailable(errno.into()))?;

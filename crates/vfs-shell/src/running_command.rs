@@ -14,11 +14,11 @@ use vfs_core::output::Utf8StreamDecoder;
 use vfs_core::{CancelToken, Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, VfsPath};
 
 use crate::async_fd::register;
-use crate::blocking::run_blocking;
+use crate::blocking_pool::run_blocking;
 use crate::config::{OrphanPolicy, ShellConfig};
 use crate::full_output_file::FullOutputFile;
 use crate::output_reader::{self, OutputReader, OutputStream, PipeEnds};
-use crate::process::{self, Control, Process, ProgramExit, STATUS_RECORD_BYTES, StartLock};
+use crate::process::{self, ProcessStartLock, ProgramExit, STATUS_RECORD_BYTES, SupervisedProcess, SupervisorControl};
 use crate::pty_input::PtyInput;
 use crate::spawner::SpawnSpec;
 
@@ -36,7 +36,7 @@ const MAX_DRAIN_BYTES: usize = 1 << 20;
 
 /// Why a command is terminated before it exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EndReason {
+pub(crate) enum TerminationReason {
     TimedOut,
     Cancelled,
     DeadlinePassed,
@@ -59,7 +59,7 @@ enum CommandPhase {
 /// Running command. Dropping it terminates all its processes.
 #[derive(Debug)]
 pub(crate) struct RunningCommand {
-    process: Process,
+    process: SupervisedProcess,
     status: Option<AsyncFd<OwnedFd>>,
     outputs: OutputReader,
     decoders: [Utf8StreamDecoder; 2],
@@ -70,7 +70,7 @@ pub(crate) struct RunningCommand {
     grace: Duration,
     orphan_policy: OrphanPolicy,
     phase: CommandPhase,
-    reason: Option<EndReason>,
+    reason: Option<TerminationReason>,
     ended: Option<ProgramExit>,
     started: Instant,
     duration: Option<Duration>,
@@ -92,7 +92,7 @@ impl RunningCommand {
         let due = timeout.and_then(|timeout| started.checked_add(timeout));
         let start_cx = cx.clone();
         let (process, status, ends) = run_blocking(move || {
-            let lock = StartLock::acquire();
+            let lock = ProcessStartLock::acquire();
             start_cx.check().map_err(|error| error.or_path(&cwd))?;
             let created = match size {
                 Some(size) => output_reader::terminal(size),
@@ -142,7 +142,7 @@ impl RunningCommand {
     }
 
     /// Returns a handle that terminates the command from elsewhere.
-    pub(crate) fn control(&self) -> Arc<Control> {
+    pub(crate) fn control(&self) -> Arc<SupervisorControl> {
         Arc::clone(&self.process.control)
     }
 
@@ -199,7 +199,7 @@ impl RunningCommand {
     }
 
     /// Returns the result without the output, and the reason if the command was terminated.
-    pub(crate) fn outcome(&self) -> Result<(ExecuteResponse, Option<EndReason>)> {
+    pub(crate) fn outcome(&self) -> Result<(ExecuteResponse, Option<TerminationReason>)> {
         if self.ended.is_none() && self.status.is_none() && self.reason.is_none() {
             return Err(Error::new(
                 ErrorKind::Internal,
@@ -210,7 +210,7 @@ impl RunningCommand {
         let mut response = ExecuteResponse::default();
         response.exit_code = self.ended.and_then(|ended| ended.exit_code);
         response.signal = self.ended.and_then(|ended| ended.signal);
-        response.timed_out = self.reason == Some(EndReason::TimedOut);
+        response.timed_out = self.reason == Some(TerminationReason::TimedOut);
         response.output_bytes = self.output_bytes;
         response.duration = self.duration.unwrap_or_else(|| self.started.elapsed());
         response.full_output = self.full_output().cloned();
@@ -240,14 +240,14 @@ impl RunningCommand {
         }
     }
 
-    fn handle_timer(&mut self, alarm: TimerEvent) {
+    fn handle_timer(&mut self, alarm: CommandTimerEvent) {
         match alarm {
-            TimerEvent::Terminate(reason) => {
+            CommandTimerEvent::Terminate(reason) => {
                 self.reason = Some(reason);
                 self.terminate();
             }
-            TimerEvent::LingerOver => self.terminate(),
-            TimerEvent::GiveUp => self.phase = CommandPhase::Draining(MAX_DRAIN_BYTES),
+            CommandTimerEvent::LingerOver => self.terminate(),
+            CommandTimerEvent::GiveUp => self.phase = CommandPhase::Draining(MAX_DRAIN_BYTES),
         }
     }
 
@@ -308,8 +308,9 @@ impl RunningCommand {
     }
 }
 
+/// Next event in the life of a command.
 enum CommandEvent {
-    Timer(TimerEvent),
+    Timer(CommandTimerEvent),
     /// Exit of the program, or `None` when the supervisor has exited.
     Exit(Option<ProgramExit>),
     InputWritten,
@@ -319,28 +320,29 @@ enum CommandEvent {
     Output(OutputStream, Vec<u8>),
 }
 
-enum TimerEvent {
-    Terminate(EndReason),
+/// Event of the timer of a command.
+enum CommandTimerEvent {
+    Terminate(TerminationReason),
     LingerOver,
     GiveUp,
 }
 
 /// Waits for the next event that a timer or the caller causes in `phase`.
-async fn next_timer_event(cx: &OpContext, phase: CommandPhase, due: Option<Instant>) -> TimerEvent {
+async fn next_timer_event(cx: &OpContext, phase: CommandPhase, due: Option<Instant>) -> CommandTimerEvent {
     match phase {
         CommandPhase::RunningCommand => tokio::select! {
             biased;
-            () = cx.cancel_token().cancelled() => TimerEvent::Terminate(EndReason::Cancelled),
-            () = sleep_until_some(cx.deadline()) => TimerEvent::Terminate(EndReason::DeadlinePassed),
-            () = sleep_until_some(due) => TimerEvent::Terminate(EndReason::TimedOut),
+            () = cx.cancel_token().cancelled() => CommandTimerEvent::Terminate(TerminationReason::Cancelled),
+            () = sleep_until_some(cx.deadline()) => CommandTimerEvent::Terminate(TerminationReason::DeadlinePassed),
+            () = sleep_until_some(due) => CommandTimerEvent::Terminate(TerminationReason::TimedOut),
         },
         CommandPhase::Lingering(until) => {
             sleep_until_some(Some(until)).await;
-            TimerEvent::LingerOver
+            CommandTimerEvent::LingerOver
         }
         CommandPhase::Terminating(until) => {
             sleep_until_some(Some(until)).await;
-            TimerEvent::GiveUp
+            CommandTimerEvent::GiveUp
         }
         CommandPhase::Draining(_) | CommandPhase::Finished => future::pending().await,
     }
@@ -364,8 +366,8 @@ pub(crate) async fn run_until_due<T>(
     tokio::select! {
         started = start => started,
         alarm = next_timer_event(cx, CommandPhase::RunningCommand, due) => Err(match alarm {
-            TimerEvent::Terminate(EndReason::Cancelled) => Error::of(ErrorKind::Cancelled),
-            TimerEvent::Terminate(EndReason::DeadlinePassed) => Error::of(ErrorKind::Timeout),
+            CommandTimerEvent::Terminate(TerminationReason::Cancelled) => Error::of(ErrorKind::Cancelled),
+            CommandTimerEvent::Terminate(TerminationReason::DeadlinePassed) => Error::of(ErrorKind::Timeout),
             _ => Error::new(
                 ErrorKind::Unavailable,
                 "starting the command failed: all threads of the runtime are busy; try again later",

@@ -6,12 +6,12 @@ use vfs_core::snapshots::{DiffRequest, DiffResult, FileChange, SnapshotId};
 use vfs_core::{OpContext, Result, Version, VfsPath};
 
 use crate::content_store::ObjectId;
-use crate::entry::{FileContent, fetch_if_exists};
 use crate::overlay::backend::OverlayBackend;
-use crate::overlay::base::base_entry;
-use crate::overlay::plan::{base_entry_below_links, file_change};
-use crate::snapshots::files::TrackedFiles;
-use crate::snapshots::store::CheckpointStore;
+use crate::overlay::base_entry::base_entry;
+use crate::overlay::commit_plan::{base_entry_below_links, file_change};
+use crate::snapshots::checkpoint_store::CheckpointStore;
+use crate::snapshots::tracked_files::TrackedFiles;
+use crate::versioned_entry::{FileContent, fetch_if_exists};
 
 impl OverlayBackend {
     /// Returns the files that differ from the present base. A deleted link is listed without content.
@@ -37,7 +37,7 @@ impl OverlayBackend {
 }
 
 /// Files on one side of a comparison: their versions, and their contents if those are stored.
-type Side = BTreeMap<VfsPath, (Version, Option<ObjectId>)>;
+type ComparedFiles = BTreeMap<VfsPath, (Version, Option<ObjectId>)>;
 
 impl CheckpointStore {
     /// Compares a snapshot with another one or with the present files.
@@ -68,16 +68,21 @@ impl CheckpointStore {
     }
 
     /// Returns the files of the snapshot `id`, or the present files.
-    async fn side(&self, files: &TrackedFiles<'_>, id: Option<&SnapshotId>) -> Result<Side> {
+    async fn side(&self, files: &TrackedFiles<'_>, id: Option<&SnapshotId>) -> Result<ComparedFiles> {
         let Some(id) = id else {
             let present = files.below(&VfsPath::root()).await?.into_iter();
-            return Ok(present.map(|(path, stamp)| (path, (stamp.version, None))).collect());
+            return Ok(present.map(|(path, current)| (path, (current.version, None))).collect());
         };
         let stored = self.manifest(files.cx, id).await?.files.into_iter();
         Ok(stored.map(|(path, file)| (path, (file.version, Some(file.object)))).collect())
     }
 
-    async fn side_content(&self, files: &TrackedFiles<'_>, path: &VfsPath, side: &Side) -> Result<Option<FileContent>> {
+    async fn side_content(
+        &self,
+        files: &TrackedFiles<'_>,
+        path: &VfsPath,
+        side: &ComparedFiles,
+    ) -> Result<Option<FileContent>> {
         let Some((version, object)) = side.get(path) else { return Ok(None) };
         let content = match object {
             Some(object) => Some(self.content(files.cx, path, object).await?),

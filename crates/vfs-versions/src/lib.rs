@@ -7,14 +7,14 @@
 
 mod content_store;
 mod diff;
-mod entry;
 mod merge;
 mod overlay;
 mod record_log;
 mod snapshots;
 mod undo_log;
+mod versioned_entry;
 
-pub use merge::Merge;
-pub use overlay::{Commit, CommitConflict, OverlayBackend};
+pub use merge::MergeResult;
+pub use overlay::{CommitConflict, CommitResult, OverlayBackend};
 pub use snapshots::{CheckpointedBackend, Checkpoints};
 pub use undo_log::{UndoEntry, UndoReport};

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use vfs_core::{ErrorKind, OpContext, Result, VfsPath};
 
-use crate::entry::fetch_if_exists;
 use crate::overlay::backend::OverlayBackend;
-use crate::overlay::state::{ChangeState, OverlayState};
+use crate::overlay::overlay_state::{OverlayFileState, OverlayState};
+use crate::versioned_entry::fetch_if_exists;
 
-/// Outcome of a merge.
+/// Result of a merge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Merge {
+pub struct MergeResult {
     /// Files that have the state of the fork now, sorted by path.
     pub merged: Vec<VfsPath>,
     /// Files that both overlays changed differently. They are unchanged in this overlay.
@@ -29,19 +29,19 @@ impl OverlayBackend {
     /// # Errors
     ///
     /// `quota_exceeded` over the budget, and those of the base; nothing is merged then.
-    pub async fn merge(&self, cx: &OpContext, fork: &OverlayBackend) -> Result<Merge> {
+    pub async fn merge(&self, cx: &OpContext, fork: &OverlayBackend) -> Result<MergeResult> {
         let theirs = fork.state();
         let origin = fork.origin().cloned().unwrap_or_else(|| OverlayState::new(self.base(), self.budget()));
         self.mutate(cx, &VfsPath::root(), async |draft| {
-            let mut merge = Merge::default();
+            let mut merge = MergeResult::default();
             let paths: BTreeSet<_> = theirs.originals.keys().chain(origin.originals.keys()).cloned().collect();
             for path in paths {
                 cx.check()?;
-                let (old, new) = (origin.change_state(cx, &path).await?, theirs.change_state(cx, &path).await?);
+                let (old, new) = (origin.file_state(cx, &path).await?, theirs.file_state(cx, &path).await?);
                 if old == new {
                     continue;
                 }
-                let ours = draft.change_state(cx, &path).await?;
+                let ours = draft.file_state(cx, &path).await?;
                 if ours == new {
                     continue;
                 }
@@ -63,13 +63,13 @@ async fn take_theirs(
     draft: &mut OverlayState,
     theirs: &OverlayState,
     path: &VfsPath,
-    new: &ChangeState,
+    new: &OverlayFileState,
 ) -> Result<bool> {
     let content = match new {
         // The fork discarded the change, so the file is the one of the base again.
-        ChangeState::Unchanged => return draft.forget(cx, path).await,
-        ChangeState::Written(_) => fetch_if_exists(&theirs.upper, cx, path).await?.map(|file| file.content),
-        ChangeState::Removed => None,
+        OverlayFileState::Unchanged => return draft.forget(cx, path).await,
+        OverlayFileState::Written(_) => fetch_if_exists(&theirs.upper, cx, path).await?.map(|file| file.content),
+        OverlayFileState::Removed => None,
     };
     let is_first = !draft.originals.contains_key(path);
     match draft.set(cx, path, content).await {

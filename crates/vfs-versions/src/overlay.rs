@@ -1,17 +1,17 @@
 //! Copy-on-write overlay over any backend.
 
 pub(crate) mod backend;
-pub(crate) mod base;
-mod change;
+pub(crate) mod base_entry;
 mod commit;
+pub(crate) mod commit_plan;
+mod commit_steps;
 mod discard;
-pub(crate) mod persistence;
-pub(crate) mod plan;
-pub(crate) mod state;
-mod steps;
-mod transfer;
-mod tree;
+mod draft_changes;
+mod draft_transfers;
+pub(crate) mod overlay_persistence;
+pub(crate) mod overlay_state;
+mod overlay_tree;
 
 pub use self::backend::OverlayBackend;
-pub use self::commit::Commit;
-pub use self::plan::CommitConflict;
+pub use self::commit::CommitResult;
+pub use self::commit_plan::CommitConflict;

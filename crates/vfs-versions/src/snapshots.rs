@@ -1,12 +1,12 @@
 //! Checkpoint layer: snapshots of all files, and an undo log of changes.
 
 mod backend;
-mod catalog;
-pub(crate) mod files;
-mod manifest;
+pub(crate) mod checkpoint_store;
+pub(crate) mod file_transition;
 mod restore;
-pub(crate) mod store;
-pub(crate) mod transition;
+mod snapshot_catalog;
+mod snapshot_manifest;
+pub(crate) mod tracked_files;
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use vfs_core::{Backend, Layer, VfsPath};
 pub use self::backend::CheckpointedBackend;
 
 use self::backend::CheckpointInterceptor;
-use self::store::CheckpointStore;
+use self::checkpoint_store::CheckpointStore;
 use crate::undo_log::UndoCursor;
 
 /// Default number of operations that can be undone.

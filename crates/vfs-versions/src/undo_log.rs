@@ -1,9 +1,9 @@
 //! Write-ahead undo log: records of the files that changes are about to touch.
 
-mod affected;
-pub(crate) mod record;
-mod report;
+mod affected_paths;
 mod undo;
+pub(crate) mod undo_record;
+mod undo_report;
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use tokio::sync::MutexGuard;
 use vfs_core::operation::{OutputRef, RequestRef};
 use vfs_core::{Error, ErrorKind, OpContext, Operation, Result, Version, VfsPath};
 
-pub use self::report::{UndoEntry, UndoReport};
+pub use self::undo_report::{UndoEntry, UndoReport};
 
-use self::affected::affected_paths;
-use self::record::{UndoRecord, versions};
-use crate::entry::StoredFiles;
-use crate::snapshots::files::{FileStamps, TrackedFiles};
-use crate::snapshots::store::CheckpointStore;
-use crate::snapshots::transition::{FileStep, FileVersions, existing};
+use self::affected_paths::affected_paths;
+use self::undo_record::{UndoRecord, versions};
+use crate::snapshots::checkpoint_store::CheckpointStore;
+use crate::snapshots::file_transition::{FileTransition, FileVersions, existing};
+use crate::snapshots::tracked_files::{CurrentFiles, TrackedFiles};
+use crate::versioned_entry::StoredFiles;
 
 /// Minimum number of records between two removals of unreferenced contents.
 const MIN_COLLECTION_INTERVAL: u64 = 100;
@@ -52,7 +52,7 @@ impl UndoLog<'_> {
         }
         self.settle(files).await?;
         let Some(roots) = affected_paths(files, action).await? else { return Ok(None) };
-        let mut present = FileStamps::new();
+        let mut present = CurrentFiles::new();
         for root in &roots {
             present.extend(files.below(root).await?);
         }
@@ -65,7 +65,11 @@ impl UndoLog<'_> {
     }
 
     /// Writes the undo record of a restore by `steps` before it starts.
-    pub(crate) async fn begin_restore(&mut self, cx: &OpContext, steps: &[FileStep]) -> Result<Option<UndoRecord>> {
+    pub(crate) async fn begin_restore(
+        &mut self,
+        cx: &OpContext,
+        steps: &[FileTransition],
+    ) -> Result<Option<UndoRecord>> {
         if self.max_records == 0 {
             return Ok(None);
         }
@@ -83,16 +87,16 @@ impl UndoLog<'_> {
     }
 
     /// Completes or removes `record` after its operation.
-    pub(crate) async fn conclude(&mut self, files: &TrackedFiles<'_>, record: UndoRecord, result: OperationResult) {
+    pub(crate) async fn conclude(&mut self, files: &TrackedFiles<'_>, record: UndoRecord, result: UndoableResult) {
         let cx = files.cx.for_cleanup();
         let files = TrackedFiles { cx: &cx, ..*files };
         let concluded = match result {
-            OperationResult::Success(after) => self.complete(&files, record, after).await,
-            OperationResult::NoEffect => {
+            UndoableResult::Success(after) => self.complete(&files, record, after).await,
+            UndoableResult::NoEffect => {
                 self.remove(&cx, &record).await;
                 Ok(())
             }
-            OperationResult::Unknown => self.settle(&files).await,
+            UndoableResult::Unknown => self.settle(&files).await,
         };
         if let Err(error) = concluded {
             tracing::warn!(%error, "failed to complete an undo record, which is settled before the next change");
@@ -191,7 +195,7 @@ impl UndoLog<'_> {
 
 /// Result of an operation, as far as its undo record is concerned.
 #[derive(Debug)]
-pub(crate) enum OperationResult {
+pub(crate) enum UndoableResult {
     /// Success with these versions; `None` if they have to be read.
     Success(Option<BTreeMap<VfsPath, Version>>),
     /// Failure without effect.
@@ -200,7 +204,7 @@ pub(crate) enum OperationResult {
     Unknown,
 }
 
-impl OperationResult {
+impl UndoableResult {
     pub(crate) fn of(record: &UndoRecord, output: Result<OutputRef<'_>, &Error>) -> Self {
         match output {
             Ok(output) => Self::Success(reported_version(record, output)),

@@ -15,7 +15,7 @@ use vfs_core::{
 };
 
 use crate::config::VirtualShellConfig;
-use crate::jobs::JobTable;
+use crate::job_table::JobTable;
 
 /// Backend with a shell that starts no process: an interpreter runs the commands on the files of the backend.
 ///
@@ -69,10 +69,11 @@ use crate::jobs::JobTable;
 /// # }).expect("the example runs");
 /// ```
 #[derive(Debug, Clone)]
-pub struct VirtualShell(pub(crate) Arc<ShellInner>);
+pub struct VirtualShell(pub(crate) Arc<VirtualShellInner>);
 
+/// State that all clones of a [`VirtualShell`] share.
 #[derive(Debug)]
-pub(crate) struct ShellInner {
+pub(crate) struct VirtualShellInner {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) config: VirtualShellConfig,
     pub(crate) permits: Arc<Semaphore>,
@@ -83,7 +84,7 @@ impl VirtualShell {
     /// Adds a shell to `backend`.
     pub fn new(backend: Arc<dyn Backend>, config: VirtualShellConfig) -> Self {
         let permits = Arc::new(Semaphore::new(config.max_concurrent.clamp(1, Semaphore::MAX_PERMITS)));
-        Self(Arc::new(ShellInner { backend, config, permits, jobs: JobTable::default() }))
+        Self(Arc::new(VirtualShellInner { backend, config, permits, jobs: JobTable::default() }))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bashkit::hooks::{HookAction, Interceptor, ToolEvent};
 
-use crate::stop::{StopReason, StopSignal};
+use crate::stop_signal::{ScriptStopSignal, StopReason};
 
 /// Stack size in bytes of the interpreter and its parser. `time` may be repeated before a command, and no limit of the
 /// interpreter counts that: a script of nothing else takes some 300 MB. Only used pages are backed by memory.
@@ -32,7 +32,7 @@ const MAX_FIELD_WIDTH: u64 = 10_000;
 const MAX_COLUMNS: u64 = 256;
 
 /// Returns a hook that triggers `stop` before a builtin exceeds a limit.
-pub(crate) fn builtin_guard(stop: Arc<StopSignal>) -> Interceptor<ToolEvent> {
+pub(crate) fn builtin_guard(stop: Arc<ScriptStopSignal>) -> Interceptor<ToolEvent> {
     let top = stack_address();
     Box::new(move |event| match exceeded_limit(top.abs_diff(stack_address()), &event) {
         Some(limit) => {

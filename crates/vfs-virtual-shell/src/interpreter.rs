@@ -18,20 +18,20 @@ use vfs_core::shell::FullOutput;
 use vfs_core::timer::Timer;
 use vfs_core::{Backend, CancelToken, Error, ErrorKind, ExecuteRequest, OpContext, Result};
 
+use crate::backend_file_system::{BackendFileSystem, CleanupTasks};
 use crate::builtin_guard::{MAX_SCRIPT_BYTES, STACK_BYTES, builtin_guard};
 use crate::config::VirtualShellConfig;
 use crate::empty_dirs::EmptyDirs;
-use crate::file_system::{BackendFileSystem, CleanupTasks};
-use crate::full_output::{OutputRecorder, write_full_output};
+use crate::output_recorder::{OutputRecorder, write_full_output};
 use crate::output_sink::{OutputSink, OutputStream};
 use crate::runtime_bridge::bridge_runtime;
 use crate::script_exit::{ExitCause, ScriptExit};
-use crate::stop::{StopReason, StopSignal, sleep};
+use crate::stop_signal::{ScriptStopSignal, StopReason, sleep};
 
 /// Running script. Dropping it stops the script.
 #[derive(Debug)]
 pub(crate) struct RunningScript {
-    pub(crate) stop: Arc<StopSignal>,
+    pub(crate) stop: Arc<ScriptStopSignal>,
     _alarm: Option<Timer>,
 }
 
@@ -42,21 +42,21 @@ impl Drop for RunningScript {
 }
 
 /// Script that has its permit and is ready to run.
-pub(crate) struct ScriptStart {
+pub(crate) struct ReadyScript {
     /// The backend without its shell, whose jobs end when it is dropped.
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) config: VirtualShellConfig,
     pub(crate) cx: OpContext,
     pub(crate) request: ExecuteRequest,
-    pub(crate) stop: Arc<StopSignal>,
+    pub(crate) stop: Arc<ScriptStopSignal>,
     pub(crate) permit: OwnedSemaphorePermit,
     /// Time at which the script is stopped, and the reason.
     pub(crate) limit: Option<(Instant, StopReason)>,
 }
 
 /// Starts a thread that runs a script.
-pub(crate) fn spawn_script(start: ScriptStart, sink: Arc<dyn OutputSink>) -> Result<RunningScript> {
-    let ScriptStart { backend, config, cx, request, stop, permit, limit } = start;
+pub(crate) fn spawn_script(start: ReadyScript, sink: Arc<dyn OutputSink>) -> Result<RunningScript> {
+    let ReadyScript { backend, config, cx, request, stop, permit, limit } = start;
     let alarm = limit.map(|(moment, reason)| {
         let stop = Arc::clone(&stop);
         Timer::set(moment, move || stop.trigger(reason))
@@ -78,25 +78,26 @@ pub(crate) fn spawn_script(start: ScriptStart, sink: Arc<dyn OutputSink>) -> Res
     Ok(running)
 }
 
+/// Everything that the thread of a script needs.
 struct ScriptRunner {
     backend: Arc<dyn Backend>,
     config: VirtualShellConfig,
     cx: OpContext,
     request: ExecuteRequest,
-    stop: Arc<StopSignal>,
+    stop: Arc<ScriptStopSignal>,
     sink: Arc<dyn OutputSink>,
-    exit_signal: Arc<ExitSignal>,
+    exit_signal: Arc<ScriptExitSignal>,
     cleanup: Arc<CleanupTasks>,
 }
 
 /// Signal that the script has reached its end or an `exit`. The interpreter itself would wait for background processes.
 #[derive(Debug, Default)]
-struct ExitSignal {
+struct ScriptExitSignal {
     code: OnceLock<i32>,
     token: CancelToken,
 }
 
-impl ExitSignal {
+impl ScriptExitSignal {
     fn set(&self, code: i32) {
         self.code.get_or_init(|| code);
         self.token.cancel();

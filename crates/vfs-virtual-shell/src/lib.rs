@@ -6,20 +6,20 @@
 //! command may use; as a [`Layer`](vfs_core::Layer) it can be put around anything.
 
 mod backend;
+mod backend_file_system;
 mod builtin_guard;
 mod config;
 mod empty_dirs;
-mod file_system;
-mod full_output;
 mod interpreter;
-mod jobs;
+mod job_table;
+mod output_recorder;
 mod output_sink;
 mod runtime_bridge;
 mod script_exit;
-mod shell;
+mod script_stream;
 mod shell_error;
-mod stop;
-mod stream;
+mod shell_facet;
+mod stop_signal;
 
 pub use backend::VirtualShell;
 pub use config::VirtualShellConfig;

@@ -20,6 +20,7 @@ pub(crate) fn bridge_runtime(runtime: Option<Handle>, backend: &Arc<dyn Backend>
     }
 }
 
+/// Interceptor that enters the caller's runtime around each poll.
 struct RuntimeBridge(Handle);
 
 impl fmt::Debug for RuntimeBridge {

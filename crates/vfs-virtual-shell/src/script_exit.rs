@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use vfs_core::{Error, ErrorKind, ExecuteResponse, OpContext, Result, VfsPath};
 
-use crate::stop::StopReason;
+use crate::stop_signal::StopReason;
 
 /// Signal number reported for a script that was ended at a limit or a timeout.
 pub(crate) const SIGKILL: i32 = 9;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_vfs::versions::{Checkpoints, Commit, OverlayBackend};
+use agent_vfs::versions::{Checkpoints, CommitResult, OverlayBackend};
 use agent_vfs::{Backend, BackendExt, CompositeBackend, LocalBackend, OpContext, Result, VfsPath};
 
 use super::memories::Memories;
@@ -82,12 +82,12 @@ async fn commit(overlay: &OverlayBackend, project: &LocalBackend, file: &VfsPath
     );
     call("commit");
     match overlay.commit(&OpContext::new()).await? {
-        Commit::Applied(changes) => {
+        CommitResult::Applied(changes) => {
             for change in &changes.changes {
                 answer(&format!("{:?} {}", change.kind, change.path));
             }
         }
-        Commit::Conflicts(conflicts) => answer(&format!("{} files were changed meanwhile", conflicts.len())),
+        CommitResult::Conflicts(conflicts) => answer(&format!("{} files were changed meanwhile", conflicts.len())),
         _ => {}
     }
     let is_there = project.read_text(file.as_str()).await?.contains("/// Returns the path, as text.");

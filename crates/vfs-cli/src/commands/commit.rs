@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use vfs_core::{Error, ErrorKind, Version, VfsPath};
-use vfs_versions::{Commit, CommitConflict};
+use vfs_versions::{CommitConflict, CommitResult};
 
 use super::diff::{NO_OVERLAY, print_change};
 use crate::args::OverlayArgs;
@@ -21,13 +21,13 @@ pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: Overl
         layers_at_mount::find(&session.configured()?.overlays, args.mount.as_deref(), NO_OVERLAY)?.into_iter().rev()
     {
         match overlay.commit(&session.cx).await? {
-            Commit::Applied(changes) => {
+            CommitResult::Applied(changes) => {
                 files += changes.changes.len();
                 for change in &changes.changes {
                     if args.json { out.json(change)? } else { print_change(out, change)? }
                 }
             }
-            Commit::Conflicts(conflicts) => {
+            CommitResult::Conflicts(conflicts) => {
                 conflicts.iter().try_for_each(|conflict| print_conflict(out, args.json, conflict))?;
                 conflicting_paths.extend(conflicts.into_iter().map(|conflict| conflict.path));
             }

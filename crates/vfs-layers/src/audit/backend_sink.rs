@@ -9,10 +9,10 @@ use bytes::Bytes;
 use serde::Serialize as _;
 use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest};
 
-use super::chain::AuditHead;
-use super::log_files::{AuditParts, LogFiles, MAX_RECORD_SIZE};
-use super::record::AuditRecord;
-use super::sinks::AuditSink;
+use super::audit_log_files::{AuditLogFiles, AuditParts, MAX_RECORD_SIZE};
+use super::audit_record::AuditRecord;
+use super::audit_sinks::AuditSink;
+use super::hash_chain::AuditHead;
 
 /// Appends records to a file of any backend, one line of JSON each.
 ///
@@ -55,7 +55,7 @@ use super::sinks::AuditSink;
 /// ```
 #[derive(Debug, Clone)]
 pub struct BackendSink {
-    log: LogFiles,
+    log: AuditLogFiles,
     max_size: u64,
     is_last_write_unknown: Arc<AtomicBool>,
     /// Whether the reserve exists.
@@ -70,7 +70,7 @@ impl BackendSink {
 
     /// Returns a sink that appends to the file at `path` of `files`.
     pub fn new(files: Arc<dyn Backend>, path: VfsPath) -> Self {
-        let log = LogFiles { files, path };
+        let log = AuditLogFiles { files, path };
         Self {
             log,
             max_size: Self::DEFAULT_MAX_SIZE,

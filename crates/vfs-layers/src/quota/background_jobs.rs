@@ -8,13 +8,13 @@ use vfs_core::{Backend, OpContext};
 
 /// Number of background commands by caller that may still run.
 #[derive(Debug, Default)]
-pub(super) struct BackgroundJobs(Mutex<HashMap<Owner, u64>>);
+pub(super) struct BackgroundJobs(Mutex<HashMap<JobOwner, u64>>);
 
-/// An actor and a session, the only ones that see their jobs.
-type Owner = (Option<String>, Option<String>);
+/// Actor and session, the only callers that see their jobs.
+type JobOwner = (Option<String>, Option<String>);
 
 impl BackgroundJobs {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Owner, u64>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<JobOwner, u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -41,7 +41,7 @@ impl BackgroundJobs {
 }
 
 /// Returns whether all commands of `owner` have ended; `false` if that is unknown.
-async fn has_ended(inner: &dyn Backend, (actor, session): &Owner) -> bool {
+async fn has_ended(inner: &dyn Backend, (actor, session): &JobOwner) -> bool {
     let mut cx = OpContext::new();
     if let Some(actor) = actor {
         cx = cx.with_actor(actor.as_str());

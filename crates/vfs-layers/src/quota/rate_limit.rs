@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use super::limits::QuotaLimits;
+use super::quota_limits::QuotaLimits;
 
 /// Number of actors from which on expired windows are removed.
 const PRUNE_THRESHOLD: usize = 1024;
@@ -17,17 +17,19 @@ const PRUNE_THRESHOLD: usize = 1024;
 pub(super) struct RateLimiter {
     overall: Option<(u64, Duration)>,
     per_actor: Option<(u64, Duration)>,
-    windows: Mutex<Windows>,
+    windows: Mutex<RateWindows>,
 }
 
+/// The current windows in total and by actor.
 #[derive(Debug, Default)]
-struct Windows {
-    total: Option<Window>,
-    actors: HashMap<Option<Box<str>>, Window>,
+struct RateWindows {
+    total: Option<RateWindow>,
+    actors: HashMap<Option<Box<str>>, RateWindow>,
 }
 
+/// A time window, with the number of operations in it.
 #[derive(Debug, Clone, Copy)]
-struct Window {
+struct RateWindow {
     started_at: Instant,
     operations: u64,
 }
@@ -62,14 +64,14 @@ impl RateLimiter {
 /// Returns the window with one more operation; `None` if there is no limit.
 fn advance_window(
     limit: Option<(u64, Duration)>,
-    window: Option<Window>,
+    window: Option<RateWindow>,
     now: Instant,
     owner: &str,
     path: &VfsPath,
-) -> Result<Option<Window>> {
+) -> Result<Option<RateWindow>> {
     let Some((max, length)) = limit else { return Ok(None) };
     let open = window.filter(|window| now.duration_since(window.started_at) < length);
-    let window = open.unwrap_or(Window { started_at: now, operations: 0 });
+    let window = open.unwrap_or(RateWindow { started_at: now, operations: 0 });
     if window.operations >= max {
         let remaining = length.saturating_sub(now.duration_since(window.started_at));
         let message = format!(
@@ -77,5 +79,5 @@ fn advance_window(
         );
         return Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(path));
     }
-    Ok(Some(Window { operations: window.operations + 1, ..window }))
+    Ok(Some(RateWindow { operations: window.operations + 1, ..window }))
 }

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::config::Network;
-use crate::namespaces::system::{Identity, System};
+use crate::namespaces::system_files::{CommandUser, SystemFiles};
 use crate::protect::nested_covers;
 
-/// Source of a bind.
+/// Source of a bind mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum BindSource {
     /// The file at this path of the host when bubblewrap starts.
     Path(PathBuf),
     /// The file that is open as this descriptor.
@@ -20,9 +20,9 @@ pub(crate) enum Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BindOver {
     /// A writable directory or file. As a mount point it cannot be moved, so the paths below it stay in place.
-    Writable(Source),
+    Writable(BindSource),
     /// A read-only directory or file.
-    ReadOnly(Source),
+    ReadOnly(BindSource),
     /// An empty file that cannot be opened, with its content from this descriptor.
     HiddenFile(i32),
     /// An empty directory that cannot be opened.
@@ -31,27 +31,27 @@ pub(crate) enum BindOver {
     EmptyDirectory,
 }
 
-/// Session of the command.
+/// Terminal session of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Session {
+pub(crate) enum CommandSession {
     /// A session of its own, without a terminal.
     New,
     /// The session of a terminal that was created for it.
     OfTerminal,
 }
 
-/// Whether the command sees the processes outside and the name of the machine.
+/// Whether a command sees the processes of the host and its host name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outside {
+pub(crate) enum HostVisibility {
     /// The command has a `/proc` and a host name of its own.
     Hidden,
     /// The command has those of this process, for containers whose filter forbids others.
     Visible,
 }
 
-/// How the command is prevented from creating namespaces.
+/// How commands are prevented from creating user namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NestedUsers {
+pub(crate) enum NestedUserNamespaces {
     /// By an option of bubblewrap.
     Disabled,
     /// By the filter of system calls alone, since this version of bubblewrap has no option.
@@ -60,30 +60,30 @@ pub(crate) enum NestedUsers {
 
 /// Requirements of the helper for mounting covers deep in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NestedMounts {
+pub(crate) enum NestedMountSupport {
     /// Nothing: it mounts none.
     None,
     /// The capability to mount, and an empty file and directory; the content of the file comes from this descriptor.
     Made(i32),
 }
 
-/// The inputs of the arguments.
+/// Inputs of the arguments of bubblewrap.
 #[derive(Debug)]
-pub(crate) struct Plan<'a> {
-    pub(crate) system: &'a System,
+pub(crate) struct BubblewrapPlan<'a> {
+    pub(crate) system: &'a SystemFiles,
     pub(crate) tools: &'a [PathBuf],
     pub(crate) network: Network,
-    pub(crate) session: Session,
-    pub(crate) identity: Identity,
-    pub(crate) outside: Outside,
-    pub(crate) nested_users: NestedUsers,
+    pub(crate) session: CommandSession,
+    pub(crate) identity: CommandUser,
+    pub(crate) outside: HostVisibility,
+    pub(crate) nested_users: NestedUserNamespaces,
     pub(crate) tmp_bytes: u64,
     /// Generated files, with the descriptors that have their content.
     pub(crate) written: Vec<(i32, PathBuf)>,
     /// Mounts over the tree, with their paths.
     pub(crate) covers: Vec<(String, BindOver)>,
     /// Requirements of the helper for mounting covers.
-    pub(crate) nested: NestedMounts,
+    pub(crate) nested: NestedMountSupport,
     /// A descriptor that stays open as long as a process runs inside.
     pub(crate) lock: Option<i32>,
     pub(crate) filter: Option<i32>,
@@ -91,8 +91,8 @@ pub(crate) struct Plan<'a> {
 }
 
 /// Returns the arguments for `plan`, up to the command.
-pub(crate) fn arguments(plan: &Plan<'_>) -> Vec<OsString> {
-    let mut line = Arguments(Vec::with_capacity(128));
+pub(crate) fn arguments(plan: &BubblewrapPlan<'_>) -> Vec<OsString> {
+    let mut line = BubblewrapArguments(Vec::with_capacity(128));
     add_isolation(&mut line, plan);
     add_system(&mut line, plan);
     for (at, cover) in &plan.covers {
@@ -109,31 +109,31 @@ pub(crate) fn arguments(plan: &Plan<'_>) -> Vec<OsString> {
     line.0
 }
 
-fn add_isolation(line: &mut Arguments, plan: &Plan<'_>) {
+fn add_isolation(line: &mut BubblewrapArguments, plan: &BubblewrapPlan<'_>) {
     line.words(["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]);
     if plan.network == Network::Off {
         line.words(["--unshare-net"]);
     }
-    if plan.outside == Outside::Hidden {
+    if plan.outside == HostVisibility::Hidden {
         line.words(["--hostname", "sandbox"]);
     }
     line.words(["--die-with-parent"]);
-    if plan.session == Session::New {
+    if plan.session == CommandSession::New {
         line.words(["--new-session"]);
     }
-    if plan.nested_users == NestedUsers::Disabled {
+    if plan.nested_users == NestedUserNamespaces::Disabled {
         line.words(["--disable-userns"]);
     }
-    if plan.identity == Identity::Ordinary {
-        let id = Identity::ORDINARY.to_string();
+    if plan.identity == CommandUser::Ordinary {
+        let id = CommandUser::ORDINARY.to_string();
         line.words(["--uid", &id, "--gid", &id, "--cap-drop", "ALL"]);
     }
-    if plan.nested != NestedMounts::None {
+    if plan.nested != NestedMountSupport::None {
         line.words(["--cap-add", "CAP_SYS_ADMIN"]);
     }
 }
 
-fn add_system(line: &mut Arguments, plan: &Plan<'_>) {
+fn add_system(line: &mut BubblewrapArguments, plan: &BubblewrapPlan<'_>) {
     for directory in &plan.system.directories {
         line.same("--ro-bind", directory);
     }
@@ -147,17 +147,17 @@ fn add_system(line: &mut Arguments, plan: &Plan<'_>) {
         line.words(["--perms", "0444", "--file", &descriptor.to_string()]);
         line.0.push(at.into());
     }
-    if let NestedMounts::Made(empty) = plan.nested {
+    if let NestedMountSupport::Made(empty) = plan.nested {
         line.words(["--perms", "0000", "--file", &empty.to_string(), nested_covers::HIDDEN_FILE]);
         line.words(["--perms", "0000", "--dir", nested_covers::HIDDEN_DIRECTORY]);
     }
     let shared = plan.tmp_bytes.min(64 << 20).to_string();
     match plan.outside {
-        Outside::Hidden => line.words(["--proc", "/proc"]),
-        Outside::Visible => line.words(["--ro-bind", "/proc", "/proc"]),
+        HostVisibility::Hidden => line.words(["--proc", "/proc"]),
+        HostVisibility::Visible => line.words(["--ro-bind", "/proc", "/proc"]),
     }
     line.words(["--dev", "/dev"]);
-    if plan.identity == Identity::Ordinary {
+    if plan.identity == CommandUser::Ordinary {
         for path in &plan.system.kernel_settings {
             line.same("--ro-bind", path);
         }
@@ -172,29 +172,31 @@ fn add_system(line: &mut Arguments, plan: &Plan<'_>) {
     }
 }
 
-fn add_cover(line: &mut Arguments, at: &str, cover: &BindOver) {
+fn add_cover(line: &mut BubblewrapArguments, at: &str, cover: &BindOver) {
     match cover {
-        BindOver::Writable(source) => line.bind(Access::Writable, source, at),
-        BindOver::ReadOnly(source) => line.bind(Access::ReadOnly, source, at),
+        BindOver::Writable(source) => line.bind(BindAccess::Writable, source, at),
+        BindOver::ReadOnly(source) => line.bind(BindAccess::ReadOnly, source, at),
         BindOver::HiddenFile(empty) => line.words(["--perms", "0000", "--ro-bind-data", &empty.to_string(), at]),
         BindOver::HiddenDirectory => add_directory(line, at, "0000"),
         BindOver::EmptyDirectory => add_directory(line, at, "0555"),
     }
 }
 
-fn add_directory(line: &mut Arguments, at: &str, mode: &str) {
+fn add_directory(line: &mut BubblewrapArguments, at: &str, mode: &str) {
     line.words(["--perms", mode, "--size", "4096", "--tmpfs", at, "--remount-ro", at]);
 }
 
+/// Access of a bind.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
+enum BindAccess {
     ReadOnly,
     Writable,
 }
 
-struct Arguments(Vec<OsString>);
+/// Builder of the argument list.
+struct BubblewrapArguments(Vec<OsString>);
 
-impl Arguments {
+impl BubblewrapArguments {
     fn words<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) {
         self.0.extend(words.into_iter().map(OsString::from));
     }
@@ -203,12 +205,12 @@ impl Arguments {
         self.0.extend([option.into(), path.into(), path.into()]);
     }
 
-    fn bind(&mut self, access: Access, source: &Source, at: &str) {
+    fn bind(&mut self, access: BindAccess, source: &BindSource, at: &str) {
         let (option, source): (&str, OsString) = match (access, source) {
-            (Access::Writable, Source::Path(path)) => ("--bind", path.into()),
-            (Access::ReadOnly, Source::Path(path)) => ("--ro-bind", path.into()),
-            (Access::Writable, Source::Descriptor(number)) => ("--bind-fd", number.to_string().into()),
-            (Access::ReadOnly, Source::Descriptor(number)) => ("--ro-bind-fd", number.to_string().into()),
+            (BindAccess::Writable, BindSource::Path(path)) => ("--bind", path.into()),
+            (BindAccess::ReadOnly, BindSource::Path(path)) => ("--ro-bind", path.into()),
+            (BindAccess::Writable, BindSource::Descriptor(number)) => ("--bind-fd", number.to_string().into()),
+            (BindAccess::ReadOnly, BindSource::Descriptor(number)) => ("--ro-bind-fd", number.to_string().into()),
         };
         self.0.extend([option.into(), source, at.into()]);
     }
@@ -218,8 +220,8 @@ impl Arguments {
 mod tests {
     use super::*;
 
-    fn system() -> System {
-        System {
+    fn system() -> SystemFiles {
+        SystemFiles {
             directories: vec!["/usr".into()],
             links: vec![("usr/bin".into(), "/bin".into())],
             settings: vec!["/etc/alternatives".into()],
@@ -229,26 +231,26 @@ mod tests {
         }
     }
 
-    fn plan(system: &System) -> Plan<'_> {
-        Plan {
+    fn plan(system: &SystemFiles) -> BubblewrapPlan<'_> {
+        BubblewrapPlan {
             system,
             tools: &[],
             network: Network::Off,
-            session: Session::New,
-            outside: Outside::Hidden,
-            identity: Identity::Same,
-            nested_users: NestedUsers::LeftToFilter,
+            session: CommandSession::New,
+            outside: HostVisibility::Hidden,
+            identity: CommandUser::Same,
+            nested_users: NestedUserNamespaces::LeftToFilter,
             tmp_bytes: 4096,
             written: Vec::new(),
             covers: Vec::new(),
-            nested: NestedMounts::None,
+            nested: NestedMountSupport::None,
             lock: None,
             filter: None,
             directory: "/",
         }
     }
 
-    fn argument_line(plan: &Plan<'_>) -> String {
+    fn argument_line(plan: &BubblewrapPlan<'_>) -> String {
         let words: Vec<_> = arguments(plan).into_iter().map(|word| word.into_string().expect("UTF-8")).collect();
         words.join(" ")
     }
@@ -268,16 +270,16 @@ mod tests {
     /// Arguments that a setting adds (`+`) or removes (`-`).
     #[test]
     fn each_setting_changes_its_arguments() {
-        type Change = fn(&mut Plan<'_>);
+        type Change = fn(&mut BubblewrapPlan<'_>);
         let table: &[(&str, Change)] = &[
             ("- --unshare-net", |plan| plan.network = Network::Host),
-            ("- --new-session", |plan| plan.session = Session::OfTerminal),
-            ("+ --disable-userns", |plan| plan.nested_users = NestedUsers::Disabled),
-            ("- --hostname sandbox", |plan| plan.outside = Outside::Visible),
-            ("+ --ro-bind /proc /proc --dev /dev", |plan| plan.outside = Outside::Visible),
-            ("+ --uid 1000 --gid 1000 --cap-drop ALL", |plan| plan.identity = Identity::Ordinary),
+            ("- --new-session", |plan| plan.session = CommandSession::OfTerminal),
+            ("+ --disable-userns", |plan| plan.nested_users = NestedUserNamespaces::Disabled),
+            ("- --hostname sandbox", |plan| plan.outside = HostVisibility::Visible),
+            ("+ --ro-bind /proc /proc --dev /dev", |plan| plan.outside = HostVisibility::Visible),
+            ("+ --uid 1000 --gid 1000 --cap-drop ALL", |plan| plan.identity = CommandUser::Ordinary),
             ("+ --dev /dev --ro-bind /proc/sys /proc/sys --ro-bind /dev/null /proc/kcore --perms", |plan| {
-                plan.identity = Identity::Ordinary;
+                plan.identity = CommandUser::Ordinary;
             }),
             ("+ --seccomp 7 --chdir / --", |plan| plan.filter = Some(7)),
             ("+ --perms 0444 --file 5 /etc/passwd", |plan| plan.written = vec![(5, "/etc/passwd".into())]),
@@ -285,20 +287,20 @@ mod tests {
             ("+ --ro-bind /opt/tools /opt/tools", |plan| {
                 plan.tools = Box::leak(Box::new([PathBuf::from("/opt/tools")]))
             }),
-            ("+ --cap-add CAP_SYS_ADMIN", |plan| plan.nested = NestedMounts::Made(5)),
+            ("+ --cap-add CAP_SYS_ADMIN", |plan| plan.nested = NestedMountSupport::Made(5)),
             ("+ --perms 0000 --file 5 /run/vfs-hidden-file --perms 0000 --dir /run/vfs-hidden-directory", |plan| {
-                plan.nested = NestedMounts::Made(5);
+                plan.nested = NestedMountSupport::Made(5);
             }),
             ("+ --sync-fd 9 --chdir / --", |plan| plan.lock = Some(9)),
             ("+ --bind-fd 3 /w --ro-bind-fd 4 /w/.git --remount-ro /dev", |plan| {
                 plan.covers = vec![
-                    ("/w".into(), BindOver::Writable(Source::Descriptor(3))),
-                    ("/w/.git".into(), BindOver::ReadOnly(Source::Descriptor(4))),
+                    ("/w".into(), BindOver::Writable(BindSource::Descriptor(3))),
+                    ("/w/.git".into(), BindOver::ReadOnly(BindSource::Descriptor(4))),
                 ];
             }),
             ("+ --bind /h/w /w --perms 0000 --ro-bind-data 6 /w/.env --remount-ro /dev", |plan| {
                 plan.covers = vec![
-                    ("/w".into(), BindOver::Writable(Source::Path("/h/w".into()))),
+                    ("/w".into(), BindOver::Writable(BindSource::Path("/h/w".into()))),
                     ("/w/.env".into(), BindOver::HiddenFile(6)),
                 ];
             }),

@@ -8,7 +8,7 @@ use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
 use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, Result};
 
-use crate::descriptors::few_descriptors;
+use crate::file_descriptors::few_descriptors;
 
 /// Descriptors that bubblewrap inherits, numbered from 3.
 #[derive(Debug, Default)]

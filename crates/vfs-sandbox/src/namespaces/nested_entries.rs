@@ -9,7 +9,7 @@ use vfs_core::{Error, ErrorKind, Result};
 use crate::config::Protection;
 use crate::protect::nested_covers::{NestedCover, NestedEntry};
 use crate::protect::open_mount::OpenMount;
-use crate::protect::tree_scan::{EntryKind, ScanEntry};
+use crate::protect::tree_scan::{ScanEntry, ScanEntryKind};
 
 /// Upper bound on the entries that are covered in one command: the kernel bounds the mounts of a namespace, too.
 const MAX_NESTED_COVERS: usize = 4_096;
@@ -33,10 +33,10 @@ pub(crate) fn nested_entries(
         let Some(mount) = mounts.get(*number) else { continue };
         let hidden = if entry.is_directory() { NestedCover::HiddenDirectory } else { NestedCover::HiddenFile };
         let cover = match entry.kind {
-            EntryKind::Link | EntryKind::RootRepository => continue,
-            EntryKind::Name(Protection::ReadOnly) | EntryKind::Repository => NestedCover::ReadOnly,
-            EntryKind::Name(Protection::Hidden) | EntryKind::Unlistable => hidden,
-            EntryKind::Socket => socket,
+            ScanEntryKind::Link | ScanEntryKind::RootRepository => continue,
+            ScanEntryKind::Name(Protection::ReadOnly) | ScanEntryKind::Repository => NestedCover::ReadOnly,
+            ScanEntryKind::Name(Protection::Hidden) | ScanEntryKind::Unlistable => hidden,
+            ScanEntryKind::Socket => socket,
         };
         if cover == NestedCover::ReadOnly && mount.access != Access::ReadWrite {
             continue;
@@ -72,7 +72,7 @@ pub(crate) fn nested_entries(
 
 /// Returns the time of change of the newest socket that is covered; `None` if all sockets are covered.
 fn newest_covered_socket(entries: &[(usize, ScanEntry)]) -> Option<(i64, u64)> {
-    let sockets = entries.iter().filter(|(_, entry)| entry.kind == EntryKind::Socket);
+    let sockets = entries.iter().filter(|(_, entry)| entry.kind == ScanEntryKind::Socket);
     let mut times: Vec<_> = sockets.map(|(_, entry)| changed_at(entry)).collect();
     (times.len() > MAX_DENIED_SOCKETS).then(|| *times.select_nth_unstable(MAX_DENIED_SOCKETS - 1).1)
 }

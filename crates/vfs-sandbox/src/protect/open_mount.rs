@@ -11,10 +11,10 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::{LocalBackend, LocalConfig};
 
 use crate::config::{Mount, Protected, Protection, SandboxConfig};
-use crate::descriptors::{duplicate, few_descriptors, is_same, path_of};
-use crate::namespaces::system::System;
-use crate::protect::placeholders::{PathState, Placeholders};
-use crate::stamp::{Exposed, exposed_below};
+use crate::file_descriptors::{duplicate, few_descriptors, is_same, path_of};
+use crate::namespaces::system_files::SystemFiles;
+use crate::protect::placeholders::{PlaceholderResult, Placeholders};
+use crate::self_test_cache::{CacheExposure, exposed_below};
 
 /// A mount whose directory stays open, so that commands and file tools use the same directory after a rename.
 #[derive(Debug)]
@@ -23,10 +23,10 @@ pub(crate) struct OpenMount {
     pub(crate) access: Access,
     pub(crate) files: LocalBackend,
     pub(crate) root: OwnedFd,
-    /// The protected paths, and those of the directory of stamps, below this mount.
+    /// The protected paths, and those of the directory of the self-test cache, below this mount.
     pub(crate) protected: Vec<Protected>,
-    /// Whether the directory of stamps is, or would be, below this mount.
-    pub(crate) exposes_stamps: bool,
+    /// Whether the directory of the self-test cache is, or would be, below this mount.
+    pub(crate) exposes_self_test_cache: bool,
     /// Path of the directory on the host when it was opened.
     pub(crate) directory: PathBuf,
 }
@@ -49,7 +49,7 @@ impl OpenMount {
     /// # Errors
     ///
     /// `invalid_argument` if two mounts, or a mount and a tool, have files in common, if a mount takes the place of a system
-    /// directory, or if a mount or tool shows the directory of stamps and cannot hide it.
+    /// directory, or if a mount or tool shows the directory of the self-test cache and cannot hide it.
     pub(crate) async fn open_all(config: &SandboxConfig) -> Result<Vec<Self>> {
         let (mounts, tools) = (&config.mounts, &config.tools);
         if mounts.is_empty() {
@@ -57,7 +57,7 @@ impl OpenMount {
         }
         let mut opened_mounts: Vec<Self> = Vec::new();
         for mount in mounts {
-            if System::reserves(std::path::Path::new(mount.at.as_str())) {
+            if SystemFiles::reserves(std::path::Path::new(mount.at.as_str())) {
                 let message = "a mount cannot take the place of a system directory; mount it at /workspace, or at another new path";
                 return Err(Error::invalid_argument(message).with_path(&mount.at));
             }
@@ -83,8 +83,8 @@ impl OpenMount {
         for tool in tools {
             // A missing tool is not shown.
             let Ok(real) = real_path(tool) else { continue };
-            if exposed_below(&real) != Exposed::Below(Vec::new()) {
-                let message = format!("the tools at {} {EXPOSES_STAMPS}", tool.display());
+            if exposed_below(&real) != CacheExposure::Below(Vec::new()) {
+                let message = format!("the tools at {} {EXPOSES_CACHE}", tool.display());
                 return Err(Error::invalid_argument(message));
             }
             if let Some(mount) = opened_mounts.iter().find(|mount| mount.overlaps(&real)) {
@@ -111,8 +111,9 @@ impl OpenMount {
     }
 
     async fn open(mount: &Mount, settings: &SandboxConfig) -> Result<Self> {
-        let stamps = real_path(&mount.directory).map_or(Ok(Vec::new()), |directory| exposed_stamps(&directory))?;
-        let protected: Vec<_> = settings.protected.iter().cloned().chain(stamps.iter().cloned()).collect();
+        let cache_paths =
+            real_path(&mount.directory).map_or(Ok(Vec::new()), |directory| exposed_cache_paths(&directory))?;
+        let protected: Vec<_> = settings.protected.iter().cloned().chain(cache_paths.iter().cloned()).collect();
         // File tools check the real location, since commands can exchange links meanwhile.
         let config = protected.iter().fold(LocalConfig::new(&mount.directory), |config, protected| {
             config.protect(protected.path.clone(), protected.protection)
@@ -125,11 +126,19 @@ impl OpenMount {
         let root = files.open_directory(&OpContext::new(), &VfsPath::root()).await?;
         let directory = path_of(&root)
             .map_err(|errno| Error::new(ErrorKind::Unavailable, "/proc is not mounted").with_source(errno))?;
-        if exposed_stamps(&directory)? != stamps {
+        if exposed_cache_paths(&directory)? != cache_paths {
             return Err(Error::new(ErrorKind::Busy, "the directory was replaced while it was opened; try again"));
         }
-        let exposes_stamps = !stamps.is_empty();
-        Ok(Self { at: mount.at.clone(), access: mount.access, files, root, protected, exposes_stamps, directory })
+        let exposes_self_test_cache = !cache_paths.is_empty();
+        Ok(Self {
+            at: mount.at.clone(),
+            access: mount.access,
+            files,
+            root,
+            protected,
+            exposes_self_test_cache,
+            directory,
+        })
     }
 
     /// Returns the path on the host, and the device and inode of the directory.
@@ -189,12 +198,12 @@ impl OpenMount {
                 None => None,
             };
             match state {
-                Some(PathState::NotCreatable) => return Ok(()),
-                Some(PathState::Placeholder(file)) => {
+                Some(PlaceholderResult::NotCreatable) => return Ok(()),
+                Some(PlaceholderResult::Placeholder(file)) => {
                     covers.insert(path, (PathCover::Placeholder, file));
                     return Ok(());
                 }
-                Some(PathState::Existing) | None => {}
+                Some(PlaceholderResult::Existing) | None => {}
             }
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let found = match rustix::fs::openat(below, component, flags, Mode::empty()) {
@@ -229,17 +238,17 @@ impl OpenMount {
 }
 
 /// Reason for which a directory is refused, after its name.
-const EXPOSES_STAMPS: &str = "would show commands the directory in which sandboxes record that their self-test passed; show a \
+const EXPOSES_CACHE: &str = "would show commands the directory in which sandboxes record that their self-test passed; show a \
                               directory beside it or below it";
 
-/// Returns the paths of the directory of stamps below `directory`, to be hidden.
-fn exposed_stamps(directory: &Path) -> Result<Vec<Protected>> {
+/// Returns the paths of the directory of the self-test cache below `directory`, to be hidden.
+fn exposed_cache_paths(directory: &Path) -> Result<Vec<Protected>> {
     match exposed_below(directory) {
-        Exposed::Below(paths) => {
+        CacheExposure::Below(paths) => {
             let hidden = |path| Protected { path, protection: Protection::Hidden };
             Ok(paths.into_iter().map(hidden).collect())
         }
-        Exposed::Whole => Err(Error::invalid_argument(format!("the directory {EXPOSES_STAMPS}"))),
+        CacheExposure::Whole => Err(Error::invalid_argument(format!("the directory {EXPOSES_CACHE}"))),
     }
 }
 

@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::descriptors::is_same;
+use crate::file_descriptors::is_same;
 
 /// Mode of a placeholder. Nobody creates such a directory by accident, so one left by a killed process is recognised.
 const MODE: u32 = 0o1500;
@@ -40,6 +40,7 @@ pub(crate) struct Placeholders {
     used: Mutex<Vec<Placeholder>>,
 }
 
+/// A directory that this sandbox uses, with its lock.
 #[derive(Debug)]
 struct Placeholder {
     directory: OwnedFd,
@@ -47,11 +48,12 @@ struct Placeholder {
     file: OwnedFd,
     /// The mode at the time it was opened.
     mode: u32,
-    role: Role,
+    role: PlaceholderRole,
 }
 
+/// Purpose of a directory in the list of placeholders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum PlaceholderRole {
     /// The directory stands for a missing protected path.
     Placeholder,
     /// The directory is the parent of a placeholder, and was missing.
@@ -61,9 +63,9 @@ enum Role {
     Locked,
 }
 
-/// State of a path for which a placeholder was requested.
+/// Result of a request for a placeholder at a path.
 #[derive(Debug)]
-pub(crate) enum PathState {
+pub(crate) enum PlaceholderResult {
     Placeholder(OwnedFd),
     /// Another entry has the name.
     Existing,
@@ -95,7 +97,7 @@ impl Placeholders {
     }
 
     /// Returns the state of `name`, after creating a placeholder if it was missing.
-    pub(crate) fn create(&self, directory: &OwnedFd, name: &str) -> Result<PathState, Errno> {
+    pub(crate) fn create(&self, directory: &OwnedFd, name: &str) -> Result<PlaceholderResult, Errno> {
         let mut used = self.used();
         for _ in 0..MAX_ATTEMPTS {
             let status = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -116,12 +118,12 @@ impl Placeholders {
             }
             let role = match role_of(&status) {
                 Some(role) => role,
-                None => return Ok(PathState::Existing),
+                None => return Ok(PlaceholderResult::Existing),
             };
             let file = match open(directory, name) {
                 Ok(file) => file,
                 // The directory belongs to another user.
-                Err(Errno::ACCESS) => return Ok(PathState::Existing),
+                Err(Errno::ACCESS) => return Ok(PlaceholderResult::Existing),
                 Err(errno @ (Errno::MFILE | Errno::NFILE)) => return Err(errno),
                 Err(_) => continue,
             };
@@ -147,23 +149,23 @@ impl Placeholders {
     }
 
     /// Returns the state of `name`, the parent of a placeholder, after creating a directory if it was missing.
-    pub(crate) fn create_parent(&self, directory: &OwnedFd, name: &str) -> Result<PathState, Errno> {
+    pub(crate) fn create_parent(&self, directory: &OwnedFd, name: &str) -> Result<PlaceholderResult, Errno> {
         let mut used = self.used();
         match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(_) => return Ok(PathState::Existing),
+            Ok(_) => return Ok(PlaceholderResult::Existing),
             Err(Errno::NOENT) => {}
             Err(errno) => return state_after(errno),
         }
         match mkdirat(directory, name, Mode::from_raw_mode(0o777)) {
             Ok(()) => {}
-            Err(Errno::EXIST) => return Ok(PathState::Existing),
+            Err(Errno::EXIST) => return Ok(PlaceholderResult::Existing),
             Err(errno) => return state_after(errno),
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(directory, name, flags, Mode::empty())?;
         let directory = rustix::io::fcntl_dupfd_cloexec(directory, 0)?;
-        used.push(Placeholder { directory, name: name.to_owned(), file, mode: 0, role: Role::Parent });
-        Ok(PathState::Existing)
+        used.push(Placeholder { directory, name: name.to_owned(), file, mode: 0, role: PlaceholderRole::Parent });
+        Ok(PlaceholderResult::Existing)
     }
 
     /// Removes the placeholders that no other sandbox uses, unless a command runs. Blocks for a few milliseconds.
@@ -173,7 +175,7 @@ impl Placeholders {
             return;
         }
         // A lock of this sandbox would prevent the removal of its own placeholder.
-        used.retain(|placeholder| placeholder.role != Role::Locked);
+        used.retain(|placeholder| placeholder.role != PlaceholderRole::Locked);
         // A placeholder below another one was created after it.
         for placeholder in used.drain(..).rev() {
             placeholder.remove();
@@ -208,16 +210,16 @@ impl Drop for Placeholders {
 impl Placeholder {
     /// Returns whether an entry with this status is this placeholder, with an unchanged mode.
     fn matches(&self, status: &Stat) -> bool {
-        self.role != Role::Parent
+        self.role != PlaceholderRole::Parent
             && self.mode == status.st_mode
             && fstat(&self.file).is_ok_and(|file| is_same(&file, status))
     }
 
-    fn state(&self) -> Result<PathState, Errno> {
-        if self.role != Role::Placeholder {
-            return Ok(PathState::Existing);
+    fn state(&self) -> Result<PlaceholderResult, Errno> {
+        if self.role != PlaceholderRole::Placeholder {
+            return Ok(PlaceholderResult::Existing);
         }
-        rustix::io::fcntl_dupfd_cloexec(&self.file, 0).map(PathState::Placeholder)
+        rustix::io::fcntl_dupfd_cloexec(&self.file, 0).map(PlaceholderResult::Placeholder)
     }
 
     fn is_in_place(&self) -> bool {
@@ -227,7 +229,7 @@ impl Placeholder {
 
     /// Removes the placeholder, unless it was filled or replaced on the host, or another sandbox uses it.
     fn remove(&self) {
-        if self.role == Role::Parent {
+        if self.role == PlaceholderRole::Parent {
             if self.is_in_place() {
                 // This fails if a command has created something in it, which then stays.
                 let _ = unlinkat(&self.directory, self.name.as_str(), AtFlags::REMOVEDIR);
@@ -249,14 +251,14 @@ impl Placeholder {
 }
 
 /// Returns the role of an entry with this status, whichever process created it; `None` if it is no placeholder.
-fn role_of(status: &Stat) -> Option<Role> {
+fn role_of(status: &Stat) -> Option<PlaceholderRole> {
     let is_sticky = status.st_mode & libc::S_ISVTX != 0;
     if !FileType::from_raw_mode(status.st_mode).is_dir() {
         None
     } else if (is_sticky && is_unwritable(status)) || status.st_mtime == MARK.tv_sec {
-        Some(Role::Placeholder)
+        Some(PlaceholderRole::Placeholder)
     } else {
-        (status.st_mode & 0o7777 == MODE & 0o777).then_some(Role::Locked)
+        (status.st_mode & 0o7777 == MODE & 0o777).then_some(PlaceholderRole::Locked)
     }
 }
 
@@ -265,9 +267,9 @@ fn is_unwritable(status: &Stat) -> bool {
 }
 
 /// Returns the state of a path that could not be created. Below a file, no path can exist while the file does.
-fn state_after(errno: Errno) -> Result<PathState, Errno> {
+fn state_after(errno: Errno) -> Result<PlaceholderResult, Errno> {
     match errno {
-        Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NOTDIR => Ok(PathState::NotCreatable),
+        Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NOTDIR => Ok(PlaceholderResult::NotCreatable),
         errno => Err(errno),
     }
 }
@@ -283,7 +285,7 @@ fn mark(directory: &OwnedFd, name: &str) -> Result<(), Errno> {
         }
         Err(_) => return Ok(()),
     };
-    if role_of(&fstat(&made)?) != Some(Role::Placeholder) {
+    if role_of(&fstat(&made)?) != Some(PlaceholderRole::Placeholder) {
         let _ = futimens(&made, &Timestamps { last_access: MARK, last_modification: MARK });
     }
     Ok(())
@@ -315,7 +317,7 @@ mod tests {
         let command = one.lock_for_command().expect("a lock");
         for placeholders in [&one, &other, &one] {
             for name in [".git", ".env"] {
-                assert!(matches!(placeholders.create(&root, name), Ok(PathState::Placeholder(_))));
+                assert!(matches!(placeholders.create(&root, name), Ok(PlaceholderResult::Placeholder(_))));
             }
         }
         one.clear();
@@ -371,8 +373,8 @@ mod tests {
         mkdirat(&root, ".git", Mode::from_raw_mode(MODE)).expect("made");
         mkdirat(&root, "keys", Mode::from_raw_mode(0o755)).expect("made");
         let placeholders = Placeholders::new().expect("made");
-        assert!(matches!(placeholders.create(&root, ".git"), Ok(PathState::Placeholder(_))));
-        assert!(matches!(placeholders.create(&root, "keys"), Ok(PathState::Existing)));
+        assert!(matches!(placeholders.create(&root, ".git"), Ok(PlaceholderResult::Placeholder(_))));
+        assert!(matches!(placeholders.create(&root, "keys"), Ok(PlaceholderResult::Existing)));
         placeholders.clear();
         assert_eq!(names(&directory), ["keys"]);
     }
@@ -384,11 +386,11 @@ mod tests {
             let root = opened(&directory);
             let [one, other] = [(); 2].map(|()| Placeholders::new().expect("made"));
             mkdirat(&root, ".git", Mode::from_raw_mode(mode)).expect("made");
-            assert!(matches!(one.create(&root, ".git"), Ok(PathState::Existing)));
+            assert!(matches!(one.create(&root, ".git"), Ok(PlaceholderResult::Existing)));
             one.clear();
             mark(&root, ".git").expect("marked");
             for placeholders in [&one, &other] {
-                assert!(matches!(placeholders.create(&root, ".git"), Ok(PathState::Placeholder(_))));
+                assert!(matches!(placeholders.create(&root, ".git"), Ok(PlaceholderResult::Placeholder(_))));
             }
             one.clear();
             assert_eq!(names(&directory), [".git"], "another sandbox uses it");
@@ -403,9 +405,9 @@ mod tests {
         let root = opened(&directory);
         let [one, other] = [(); 2].map(|()| Placeholders::new().expect("made"));
         mkdirat(&root, ".git", Mode::from_raw_mode(MODE & 0o777)).expect("made");
-        assert!(matches!(other.create(&root, ".git"), Ok(PathState::Existing)));
+        assert!(matches!(other.create(&root, ".git"), Ok(PlaceholderResult::Existing)));
         mark(&root, ".git").expect("marked");
-        assert!(matches!(one.create(&root, ".git"), Ok(PathState::Placeholder(_))));
+        assert!(matches!(one.create(&root, ".git"), Ok(PlaceholderResult::Placeholder(_))));
         one.clear();
         assert_eq!(names(&directory), [".git"]);
         other.clear();
@@ -421,7 +423,7 @@ mod tests {
         let placeholders = Placeholders::new().expect("made");
         placeholders.create(&root, "keys").expect("put");
         rustix::fs::chmodat(&root, "keys", Mode::from_raw_mode(0o700), AtFlags::empty()).expect("changed");
-        assert!(matches!(placeholders.create(&root, "keys"), Ok(PathState::Existing)), "it is a user's now");
+        assert!(matches!(placeholders.create(&root, "keys"), Ok(PlaceholderResult::Existing)), "it is a user's now");
         placeholders.clear();
         assert_eq!(statat(&root, "keys", AtFlags::empty()).expect("there").st_mode & 0o7777, 0o700);
     }

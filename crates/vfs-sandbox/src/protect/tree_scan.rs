@@ -1,7 +1,7 @@
 //! Bounded walk of the mounts for entries to cover in a command, and for those that commands left.
 
-mod budget;
-mod rules;
+mod scan_budget;
+mod scan_rules;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,16 +13,16 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, s
 use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-pub(crate) use self::budget::ScanBudget;
-use self::budget::refused;
-use self::rules::RepositoryShape;
-pub(crate) use self::rules::ScanRules;
+pub(crate) use self::scan_budget::ScanBudget;
+use self::scan_budget::refused;
+use self::scan_rules::RepositoryShape;
+pub(crate) use self::scan_rules::ScanRules;
 use crate::config::Protection;
 use crate::protect::open_mount::OpenMount;
 
 /// Reason for which a scan returns an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EntryKind {
+pub(crate) enum ScanEntryKind {
     /// The entry has a protected name.
     Name(Protection),
     /// The entry is a link that has a protected name.
@@ -38,12 +38,12 @@ pub(crate) enum EntryKind {
     Unlistable,
 }
 
-/// An entry that was found.
+/// An entry that a scan found.
 #[derive(Debug)]
 pub(crate) struct ScanEntry {
     /// The path below the mount, with a `/` before each name. Names need not be UTF-8.
     pub(crate) path: Vec<u8>,
-    pub(crate) kind: EntryKind,
+    pub(crate) kind: ScanEntryKind,
     pub(crate) status: Stat,
 }
 
@@ -54,7 +54,7 @@ impl ScanEntry {
 
     /// Returns whether the entry is covered in commands.
     pub(crate) fn is_covered(&self) -> bool {
-        !matches!(self.kind, EntryKind::Link | EntryKind::RootRepository)
+        !matches!(self.kind, ScanEntryKind::Link | ScanEntryKind::RootRepository)
     }
 }
 
@@ -78,20 +78,20 @@ impl OpenMount {
             .root
             .try_clone()
             .map_err(|error| unsearched(Errno::from_io_error(&error).unwrap_or(Errno::MFILE), b""))?;
-        let root = Rc::new(DirNode { open: RefCell::new(Some(Rc::new(root))), ..DirNode::default() });
-        let mut scan = Scan { rules, budget, found: Vec::new(), pending: vec![root], open: VecDeque::new() };
+        let root = Rc::new(ScanDirectory { open: RefCell::new(Some(Rc::new(root))), ..ScanDirectory::default() });
+        let mut scan = TreeScan { rules, budget, found: Vec::new(), pending: vec![root], open: VecDeque::new() };
         while let Some(directory) = scan.pending.pop() {
             scan.visit_directory(&directory).map_err(|failure| match failure {
-                Failure::Bound(error) => error.with_path(&self.at),
-                Failure::System(errno) => unsearched(errno, &directory.path()),
+                ScanFailure::Bound(error) => error.with_path(&self.at),
+                ScanFailure::System(errno) => unsearched(errno, &directory.path()),
             })?;
         }
         let mut found = scan.found;
         found.sort_by(|one, other| components(&one.path).cmp(components(&other.path)));
         found.dedup_by(|later, earlier| {
             let is_same = later.path == earlier.path;
-            if is_same && later.kind == EntryKind::Unlistable {
-                earlier.kind = EntryKind::Unlistable;
+            if is_same && later.kind == ScanEntryKind::Unlistable {
+                earlier.kind = ScanEntryKind::Unlistable;
             }
             is_same
         });
@@ -108,12 +108,13 @@ fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|byte| *byte == b'/')
 }
 
-enum Failure {
+/// Error that ends a scan.
+enum ScanFailure {
     Bound(Error),
     System(Errno),
 }
 
-impl From<Errno> for Failure {
+impl From<Errno> for ScanFailure {
     fn from(errno: Errno) -> Self {
         Self::System(errno)
     }
@@ -121,19 +122,19 @@ impl From<Errno> for Failure {
 
 /// A directory of the walk that is still to be listed, or that has such directories below it.
 #[derive(Debug, Default)]
-struct DirNode {
+struct ScanDirectory {
     /// `None` for the mount itself.
-    parent: Option<Rc<DirNode>>,
+    parent: Option<Rc<ScanDirectory>>,
     name: Box<[u8]>,
     depth: usize,
     /// Whether commands cannot change its contents.
     read_only: bool,
-    /// Whether the directory was returned as [`EntryKind::Unlistable`].
+    /// Whether the directory was returned as [`ScanEntryKind::Unlistable`].
     unlistable: Cell<bool>,
     open: RefCell<Option<Rc<OwnedFd>>>,
 }
 
-impl DirNode {
+impl ScanDirectory {
     fn path(&self) -> Vec<u8> {
         let above = std::iter::successors(Some(self), |node| node.parent.as_deref());
         let mut names: Vec<&[u8]> = above.filter(|node| node.parent.is_some()).map(|node| &*node.name).collect();
@@ -150,7 +151,7 @@ impl DirNode {
 
 impl ScanRules {
     /// Returns the protection of an entry by its path.
-    fn path_protection(&self, above: &DirNode, name: &[u8]) -> Option<Protection> {
+    fn path_protection(&self, above: &ScanDirectory, name: &[u8]) -> Option<Protection> {
         if above.depth >= self.path_depth {
             return None;
         }
@@ -159,18 +160,19 @@ impl ScanRules {
     }
 }
 
-struct Scan<'a, 'b> {
+/// Progress of the scan of one mount.
+struct TreeScan<'a, 'b> {
     rules: &'a ScanRules,
     budget: &'a mut ScanBudget<'b>,
     found: Vec<ScanEntry>,
     /// Directories that are still to be listed: the deepest last, so that most are below one that is open.
-    pending: Vec<Rc<DirNode>>,
+    pending: Vec<Rc<ScanDirectory>>,
     /// Directories that stay open beside the mount, the one that was opened first at the front.
-    open: VecDeque<Rc<DirNode>>,
+    open: VecDeque<Rc<ScanDirectory>>,
 }
 
-impl Scan<'_, '_> {
-    fn visit_directory(&mut self, node: &Rc<DirNode>) -> Result<(), Failure> {
+impl TreeScan<'_, '_> {
+    fn visit_directory(&mut self, node: &Rc<ScanDirectory>) -> Result<(), ScanFailure> {
         let directory = match self.open(node, OFlags::RDONLY) {
             Ok(directory) => directory,
             Err(Errno::ACCESS) => return self.add_unlistable(node),
@@ -192,12 +194,12 @@ impl Scan<'_, '_> {
             if name == b"." || name == b".." {
                 continue;
             }
-            self.budget.take_entry().map_err(Failure::Bound)?;
+            self.budget.take_entry().map_err(ScanFailure::Bound)?;
             shape.add(name);
             self.visit_entry(&directory, node, name, entry.file_type())?;
         }
         if shape.is_repository() && !node.read_only && self.rules.finds_repositories() {
-            let kind = if node.parent.is_some() { EntryKind::Repository } else { EntryKind::RootRepository };
+            let kind = if node.parent.is_some() { ScanEntryKind::Repository } else { ScanEntryKind::RootRepository };
             self.add(node.path(), kind, fstat(&directory)?)?;
         }
         if self.pending.len() > pending && node.open.borrow().is_none() {
@@ -209,10 +211,10 @@ impl Scan<'_, '_> {
     fn visit_entry(
         &mut self,
         directory: &OwnedFd,
-        above: &Rc<DirNode>,
+        above: &Rc<ScanDirectory>,
         name: &[u8],
         file_type: FileType,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ScanFailure> {
         let by_path = self.rules.path_protection(above, name);
         if by_path == Some(Protection::Hidden) {
             return Ok(());
@@ -232,41 +234,47 @@ impl Scan<'_, '_> {
             Err(errno) => return Err(errno.into()),
         };
         let kind = match (FileType::from_raw_mode(status.st_mode), protection) {
-            (FileType::Symlink, Some(_)) => EntryKind::Link,
+            (FileType::Symlink, Some(_)) => ScanEntryKind::Link,
             (FileType::Directory, None) => return self.add_pending(above, name, read_only),
             (FileType::Directory, Some(Protection::ReadOnly)) => {
                 // Commands can read its contents, which may have secrets and sockets.
                 self.add_pending(above, name, read_only)?;
-                EntryKind::Name(Protection::ReadOnly)
+                ScanEntryKind::Name(Protection::ReadOnly)
             }
-            (_, Some(protection)) => EntryKind::Name(protection),
-            (FileType::Socket, None) => EntryKind::Socket,
+            (_, Some(protection)) => ScanEntryKind::Name(protection),
+            (FileType::Socket, None) => ScanEntryKind::Socket,
             (_, None) => return Ok(()),
         };
         if by_path.is_none() { self.add(above.path_of(name), kind, status) } else { Ok(()) }
     }
 
-    fn add(&mut self, path: Vec<u8>, kind: EntryKind, status: Stat) -> Result<(), Failure> {
-        self.budget.take_path(path.len()).map_err(Failure::Bound)?;
+    fn add(&mut self, path: Vec<u8>, kind: ScanEntryKind, status: Stat) -> Result<(), ScanFailure> {
+        self.budget.take_path(path.len()).map_err(ScanFailure::Bound)?;
         self.found.push(ScanEntry { path, kind, status });
         Ok(())
     }
 
-    fn add_pending(&mut self, above: &Rc<DirNode>, name: &[u8], read_only: bool) -> Result<(), Failure> {
+    fn add_pending(&mut self, above: &Rc<ScanDirectory>, name: &[u8], read_only: bool) -> Result<(), ScanFailure> {
         let depth = above.depth + 1;
         if depth > self.budget.depth {
-            return Err(Failure::Bound(refused(
+            return Err(ScanFailure::Bound(refused(
                 "directories are nested too deep to be searched for protected names and sockets; remove them from outside of \
                  the sandbox",
             )));
         }
         let parent = Some(Rc::clone(above));
-        self.pending.push(Rc::new(DirNode { parent, name: name.into(), depth, read_only, ..DirNode::default() }));
+        self.pending.push(Rc::new(ScanDirectory {
+            parent,
+            name: name.into(),
+            depth,
+            read_only,
+            ..ScanDirectory::default()
+        }));
         Ok(())
     }
 
     /// Adds a directory that cannot be listed or searched.
-    fn add_unlistable(&mut self, node: &Rc<DirNode>) -> Result<(), Failure> {
+    fn add_unlistable(&mut self, node: &Rc<ScanDirectory>) -> Result<(), ScanFailure> {
         let mut node = node;
         while !node.unlistable.get() {
             let Some(parent) = &node.parent else { return Err(Errno::ACCESS.into()) };
@@ -276,7 +284,7 @@ impl Scan<'_, '_> {
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
                 opened => {
                     node.unlistable.set(true);
-                    return self.add(node.path(), EntryKind::Unlistable, fstat(opened?)?);
+                    return self.add(node.path(), ScanEntryKind::Unlistable, fstat(opened?)?);
                 }
             }
         }
@@ -284,7 +292,7 @@ impl Scan<'_, '_> {
     }
 
     /// Opens a directory without following links on the way to it.
-    fn open(&mut self, node: &Rc<DirNode>, access: OFlags) -> Result<OwnedFd, Errno> {
+    fn open(&mut self, node: &Rc<ScanDirectory>, access: OFlags) -> Result<OwnedFd, Errno> {
         let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let Some(parent) = &node.parent else {
             let root = node.open.borrow().clone().ok_or(Errno::BADF)?;
@@ -295,7 +303,7 @@ impl Scan<'_, '_> {
     }
 
     /// Opens a directory through its nearest open ancestor, and keeps the directories between them open.
-    fn open_with_parents(&mut self, node: &Rc<DirNode>) -> Result<Rc<OwnedFd>, Errno> {
+    fn open_with_parents(&mut self, node: &Rc<ScanDirectory>) -> Result<Rc<OwnedFd>, Errno> {
         let mut closed = Vec::new();
         let mut node = node;
         let mut directory = loop {
@@ -313,7 +321,7 @@ impl Scan<'_, '_> {
         Ok(directory)
     }
 
-    fn keep_open(&mut self, node: &Rc<DirNode>, directory: Rc<OwnedFd>) {
+    fn keep_open(&mut self, node: &Rc<ScanDirectory>, directory: Rc<OwnedFd>) {
         node.open.replace(Some(directory));
         self.open.push_back(Rc::clone(node));
         if self.open.len() > OPEN_CAPACITY
@@ -331,7 +339,7 @@ mod tests {
     use rustix::fs::{CWD, mkdirat, symlinkat};
     use vfs_core::OpContext;
 
-    use super::budget::CHECK_INTERVAL;
+    use super::scan_budget::CHECK_INTERVAL;
     use super::*;
     use crate::config::SandboxConfig;
 
@@ -358,7 +366,7 @@ mod tests {
         (directory, config, opened)
     }
 
-    fn scanned(config: &SandboxConfig, opened: &OpenMount) -> Result<Vec<(String, EntryKind)>> {
+    fn scanned(config: &SandboxConfig, opened: &OpenMount) -> Result<Vec<(String, ScanEntryKind)>> {
         let rules = ScanRules::new(config);
         let found = opened.scan(&rules, &mut ScanBudget::new(&rules, &OpContext::new()))?;
         Ok(found.into_iter().map(|entry| (String::from_utf8_lossy(&entry.path).into_owned(), entry.kind)).collect())
@@ -387,17 +395,17 @@ mod tests {
         symlinkat("a", CWD, directory.path().join("again")).expect("a link");
         let found = scanned(&config, &opened).expect("it is searched");
         let expected = [
-            ("/a/.git", EntryKind::Name(Protection::ReadOnly)),
-            ("/a/b/.ENV", EntryKind::Name(Protection::Hidden)),
-            ("/a/socket", EntryKind::Socket),
-            ("/bare", EntryKind::Repository),
-            ("/bare/hooks/.env", EntryKind::Name(Protection::Hidden)),
-            ("/half/.env", EntryKind::Link),
-            ("/linked", EntryKind::Repository),
+            ("/a/.git", ScanEntryKind::Name(Protection::ReadOnly)),
+            ("/a/b/.ENV", ScanEntryKind::Name(Protection::Hidden)),
+            ("/a/socket", ScanEntryKind::Socket),
+            ("/bare", ScanEntryKind::Repository),
+            ("/bare/hooks/.env", ScanEntryKind::Name(Protection::Hidden)),
+            ("/half/.env", ScanEntryKind::Link),
+            ("/linked", ScanEntryKind::Repository),
         ];
         assert_eq!(found, expected.map(|(path, kind)| (path.to_owned(), kind)));
         let unprotected = scanned(&config.unprotected(), &opened).expect("it is searched");
-        assert_eq!(unprotected, [("/a/socket".to_owned(), EntryKind::Socket)]);
+        assert_eq!(unprotected, [("/a/socket".to_owned(), ScanEntryKind::Socket)]);
     }
 
     #[tokio::test]
@@ -406,7 +414,7 @@ mod tests {
         let config = config.protect("secret", Protection::Hidden).expect("a path");
         let config = config.protect("vendor", Protection::ReadOnly).expect("a path");
         let found = scanned(&config, &opened).expect("it is searched");
-        assert_eq!(found, [("/vendor/.env".to_owned(), EntryKind::Name(Protection::Hidden))]);
+        assert_eq!(found, [("/vendor/.env".to_owned(), ScanEntryKind::Name(Protection::Hidden))]);
     }
 
     #[tokio::test]
@@ -417,12 +425,12 @@ mod tests {
         let _listener = UnixListener::bind(directory.path().join(".git/x/socket")).expect("it binds");
         let found = scanned(&config.protect_name("vendor", Protection::ReadOnly).expect("a name"), &opened);
         let expected = [
-            ("/.git/x/.env", EntryKind::Name(Protection::Hidden)),
-            ("/.git/x/socket", EntryKind::Socket),
-            ("/a/.git", EntryKind::Name(Protection::ReadOnly)),
-            ("/a/.git/x/.env", EntryKind::Name(Protection::Hidden)),
-            ("/vendor", EntryKind::Name(Protection::ReadOnly)),
-            ("/vendor/x/.env", EntryKind::Name(Protection::Hidden)),
+            ("/.git/x/.env", ScanEntryKind::Name(Protection::Hidden)),
+            ("/.git/x/socket", ScanEntryKind::Socket),
+            ("/a/.git", ScanEntryKind::Name(Protection::ReadOnly)),
+            ("/a/.git/x/.env", ScanEntryKind::Name(Protection::Hidden)),
+            ("/vendor", ScanEntryKind::Name(Protection::ReadOnly)),
+            ("/vendor/x/.env", ScanEntryKind::Name(Protection::Hidden)),
         ];
         assert_eq!(found.expect("it is searched"), expected.map(|(path, kind)| (path.to_owned(), kind)));
     }
@@ -430,7 +438,10 @@ mod tests {
     #[tokio::test]
     async fn the_mount_itself_can_have_the_shape_of_a_repository() {
         let (_directory, config, opened) = mount(&["head", "Objects/", "refs/", "config"]).await;
-        assert_eq!(scanned(&config, &opened).expect("it is searched"), [(String::new(), EntryKind::RootRepository)]);
+        assert_eq!(
+            scanned(&config, &opened).expect("it is searched"),
+            [(String::new(), ScanEntryKind::RootRepository)]
+        );
     }
 
     #[tokio::test]
@@ -491,7 +502,7 @@ mod tests {
         mkdirat(nest(&opened.root, 600), ".git", Mode::from_raw_mode(0o755)).expect("made");
         let config = config.max_scanned_entries(1_801);
         let [(path, kind)] = scanned(&config, &opened).expect("it is searched").try_into().expect("one");
-        assert_eq!((path.len(), kind), (600 * 7 + 5, EntryKind::Name(Protection::ReadOnly)));
+        assert_eq!((path.len(), kind), (600 * 7 + 5, ScanEntryKind::Name(Protection::ReadOnly)));
     }
 
     #[tokio::test]

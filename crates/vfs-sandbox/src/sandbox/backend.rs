@@ -13,7 +13,7 @@ use vfs_shell::{ShellConfig, WithShell};
 use crate::config::Protection;
 use crate::protect::open_mount::OpenMount;
 use crate::sandbox::OsSandbox;
-use crate::sandbox::commands::SandboxCommands;
+use crate::sandbox::sandbox_commands::SandboxCommands;
 
 /// The files of a sandbox, and commands in it, which see them at the same paths.
 ///

@@ -1,4 +1,4 @@
-//! Tests of when the self-test runs, and of access to the stamps that record it.
+//! Tests of when the self-test runs, and of access to the cache of its results.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -40,7 +40,7 @@ impl CountedBubblewrap {
     }
 }
 
-/// Returns whether this process is under a filter of system calls, so that no stamps are used.
+/// Returns whether this process is under a filter of system calls, so that no results are cached.
 fn is_filtered() -> std::io::Result<bool> {
     Ok(!fs::read_to_string("/proc/self/status")?.contains("\nSeccomp:\t0\n"))
 }
@@ -81,7 +81,7 @@ pub(crate) async fn failed() -> Outcome {
     Ok(())
 }
 
-/// Returns the directories that may contain stamps of this user, each as a parent and a name.
+/// Returns the directories that may contain the self-test cache of this user, each as a parent and a name.
 fn places() -> Vec<(PathBuf, String)> {
     match rustix::process::geteuid().as_raw() {
         0 => vec![("/run".into(), "vfs-sandbox".to_owned())],
@@ -112,7 +112,7 @@ pub(crate) async fn hidden() -> Outcome {
     Ok(())
 }
 
-/// Runs commands that see `directory` and try to read, forge and replace the stamps at `name` below it.
+/// Runs commands that see `directory` and try to read, forge and replace the cached results at `name` below it.
 async fn hidden_below(directory: &Path, name: &Path, access: Access) -> Outcome {
     let at = VfsPath::parse("/workspace")?;
     let mount = match access {
@@ -121,24 +121,24 @@ async fn hidden_below(directory: &Path, name: &Path, access: Access) -> Outcome 
     };
     let config = SandboxConfig::with_mount(mount).unprotected().helper(Helper::Unused);
     let sandbox = OsSandbox::open(config).await?.into_backend()?;
-    let stamps = format!("/workspace/{}", name.display());
+    let cache = format!("/workspace/{}", name.display());
     for command in [
-        format!("test -n \"$(ls -A {stamps})\""),
-        format!("cat {stamps}/*"),
-        format!("echo x > {stamps}/forged"),
-        format!("mkdir {stamps}/forged"),
-        format!("chmod 700 {stamps} && echo x > {stamps}/forged"),
-        format!("rmdir {stamps}"),
-        format!("mv -T {stamps} {stamps}-moved"),
-        format!("mkdir {stamps}-forged && mv -T {stamps}-forged {stamps}"),
-        format!("umount {stamps}"),
+        format!("test -n \"$(ls -A {cache})\""),
+        format!("cat {cache}/*"),
+        format!("echo x > {cache}/forged"),
+        format!("mkdir {cache}/forged"),
+        format!("chmod 700 {cache} && echo x > {cache}/forged"),
+        format!("rmdir {cache}"),
+        format!("mv -T {cache} {cache}-moved"),
+        format!("mkdir {cache}-forged && mv -T {cache}-forged {cache}"),
+        format!("umount {cache}"),
     ] {
         let ended = run(&sandbox, &format!("({command}) 2>/dev/null && echo done")).await?;
         assert_eq!(ended.stdout, "", "{command} below {}: {ended:?}", directory.display());
     }
-    let refused = sandbox.create_text(&format!("{stamps}/forged"), "x").await.expect_err("it is hidden");
+    let refused = sandbox.create_text(&format!("{cache}/forged"), "x").await.expect_err("it is hidden");
     assert!(matches!(refused.kind(), ErrorKind::PolicyDenied | ErrorKind::PermissionDenied), "{refused}");
-    let refused = sandbox.list_dir(&stamps).await.expect_err("it is hidden");
+    let refused = sandbox.list_dir(&cache).await.expect_err("it is hidden");
     assert_eq!(refused.kind(), ErrorKind::PolicyDenied, "{refused}");
     drop(sandbox);
     let real = directory.join(name);
@@ -150,8 +150,8 @@ async fn hidden_below(directory: &Path, name: &Path, access: Access) -> Outcome 
     Ok(())
 }
 
-/// Variable with the path of another mount of a directory with stamps.
-const ALIAS: &str = "VFS_TEST_STAMPS_ALIAS";
+/// Variable with the path of another mount of the directory of the cache.
+const ALIAS: &str = "VFS_TEST_SELF_TEST_CACHE_ALIAS";
 
 /// Runs this trial again in a process for which the parent directory is mounted a second time.
 pub(crate) async fn hidden_alias() -> Outcome {
@@ -166,7 +166,7 @@ pub(crate) async fn hidden_alias() -> Outcome {
     let alias = directory.path().join("alias");
     fs::create_dir(&alias)?;
     let script = format!("mount --bind {} {} && exec \"$0\" --exact \"$1\"", parent.display(), alias.display());
-    let trial = "sandbox::stamps_are_hidden_through_other_mounts";
+    let trial = "sandbox::cached_results_are_hidden_through_other_mounts";
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", &script]).arg(own()).arg(trial).env(ALIAS, &alias);
     // Only root can mount.

@@ -26,7 +26,7 @@
 
 mod memory_release;
 mod process_tree;
-mod program;
+mod program_exec;
 mod supervisor;
 
 use std::ffi::CStr;
@@ -49,7 +49,7 @@ pub(super) struct ForkPlan<'a> {
     pub(super) standard: [RawFd; 3],
     pub(super) terminal: bool,
     pub(super) descriptors: &'a [(RawFd, RawFd)],
-    pub(super) limits: &'a [(Resource, libc::rlim_t)],
+    pub(super) limits: &'a [(RlimitResource, libc::rlim_t)],
     pub(super) confine: Option<&'a (dyn Fn() -> io::Result<()> + Send + Sync)>,
     /// Pipe on which the program reports that it started or failed; closed when it executes.
     pub(super) started: RawFd,
@@ -63,10 +63,12 @@ pub(super) struct ForkPlan<'a> {
     pub(super) grace: i64,
 }
 
+/// Number of a resource limit, with the type that `setrlimit` takes.
 #[cfg(target_env = "gnu")]
-pub(super) type Resource = libc::__rlimit_resource_t;
+pub(super) type RlimitResource = libc::__rlimit_resource_t;
+/// Number of a resource limit, with the type that `setrlimit` takes.
 #[cfg(not(target_env = "gnu"))]
-pub(super) type Resource = c_int;
+pub(super) type RlimitResource = c_int;
 
 /// Request to the supervisor to exit and leave the processes running.
 pub(super) const RELEASE: u8 = b'R';

@@ -13,7 +13,7 @@ use rustix::process::{Pid, PidfdFlags};
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::StandardFds;
-use super::after_fork::{self, ForkPlan, Resource};
+use super::after_fork::{self, ForkPlan, RlimitResource};
 use crate::spawner::{Limits, SpawnSpec};
 
 /// Owner of the data that a [`ForkPlan`] borrows.
@@ -28,7 +28,7 @@ pub(super) struct PreparedFork {
     status: OwnedFd,
     control: OwnedFd,
     host: OwnedFd,
-    limits: Vec<(Resource, libc::rlim_t)>,
+    limits: Vec<(RlimitResource, libc::rlim_t)>,
     terminal: bool,
     confine: Option<Arc<dyn Fn() -> io::Result<()> + Send + Sync>>,
     grace: i64,
@@ -135,7 +135,7 @@ fn lift(fd: OwnedFd, highest: RawFd) -> Result<OwnedFd> {
     })
 }
 
-fn resources(limits: &Limits) -> Vec<(Resource, libc::rlim_t)> {
+fn resources(limits: &Limits) -> Vec<(RlimitResource, libc::rlim_t)> {
     [
         (libc::RLIMIT_CPU, limits.cpu_seconds),
         (libc::RLIMIT_AS, limits.memory_bytes),

@@ -24,8 +24,8 @@ use vfs_core::{
 };
 use vfs_search::{Pool, run_until_cancelled};
 
-use super::persistence::Persistence;
-use super::state::{OverlayEntry, OverlayState};
+use super::overlay_persistence::OverlayPersistence;
+use super::overlay_state::{OverlayEntry, OverlayState};
 
 /// Copy-on-write backend over a base, which is not written to until the changes are committed.
 ///
@@ -53,7 +53,7 @@ use super::state::{OverlayEntry, OverlayState};
 /// ```
 /// use std::sync::Arc;
 /// use vfs_core::{BackendExt, OpContext};
-/// use vfs_versions::{Commit, OverlayBackend};
+/// use vfs_versions::{CommitResult, OverlayBackend};
 /// use vfs_memory::MemoryBackend;
 ///
 /// # futures::executor::block_on(async {
@@ -65,21 +65,22 @@ use super::state::{OverlayEntry, OverlayState};
 /// assert_eq!(project.read_text("/a.txt").await?, "one\n");
 /// assert!(attempt.diff(&OpContext::new()).await?.unified().contains("+two"));
 ///
-/// assert!(matches!(attempt.commit(&OpContext::new()).await?, Commit::Applied(_)));
+/// assert!(matches!(attempt.commit(&OpContext::new()).await?, CommitResult::Applied(_)));
 /// assert_eq!(project.read_text("/a.txt").await?, "two\n");
 /// # Ok::<(), vfs_core::Error>(())
 /// # }).expect("the example runs");
 /// ```
 #[derive(Debug, Clone)]
 pub struct OverlayBackend {
-    inner: Arc<Inner>,
+    inner: Arc<SharedOverlay>,
 }
 
+/// State that all clones of an overlay share.
 #[derive(Debug)]
-struct Inner {
+struct SharedOverlay {
     state: ArcSwap<OverlayState>,
     /// Locked during a change, from reading the state to its replacement.
-    changes: Arc<Mutex<Option<Persistence>>>,
+    changes: Arc<Mutex<Option<OverlayPersistence>>>,
     budget: u64,
     /// State in which a fork started.
     origin: Option<OverlayState>,
@@ -105,7 +106,7 @@ impl OverlayBackend {
     /// `conflict` if a commit was interrupted and a file that it was about to write was changed since; `invalid_argument` if the
     /// store contains something else; those of the store.
     pub async fn open(base: Arc<dyn Backend>, store: Arc<dyn Backend>, directory: VfsPath) -> Result<Self> {
-        let mut persistence = Persistence::new(store, directory);
+        let mut persistence = OverlayPersistence::new(store, directory);
         let state = persistence.load(&OpContext::new(), OverlayState::new(base, Self::DEFAULT_BUDGET)).await?;
         Ok(Self::from_parts(state, Self::DEFAULT_BUDGET, Arc::new(Mutex::new(Some(persistence))), None))
     }
@@ -115,7 +116,7 @@ impl OverlayBackend {
     /// Set this before the overlay is shared: a handle that was cloned before keeps its budget.
     #[must_use]
     pub fn with_budget(self, bytes: u64) -> Self {
-        let Inner { state, changes, origin, .. } = &*self.inner;
+        let SharedOverlay { state, changes, origin, .. } = &*self.inner;
         let state = OverlayState { budget: bytes, ..OverlayState::clone(&state.load()) };
         Self::from_parts(state, bytes, Arc::clone(changes), origin.clone())
     }
@@ -130,8 +131,8 @@ impl OverlayBackend {
     /// Set this before the overlay is shared, as [`with_budget`](Self::with_budget).
     #[must_use]
     pub fn with_journal(self, store: Arc<dyn Backend>, directory: VfsPath) -> Self {
-        let Inner { state, budget, origin, .. } = &*self.inner;
-        let changes = Arc::new(Mutex::new(Some(Persistence::for_commits(store, directory))));
+        let SharedOverlay { state, budget, origin, .. } = &*self.inner;
+        let changes = Arc::new(Mutex::new(Some(OverlayPersistence::for_commits(store, directory))));
         Self::from_parts(OverlayState::clone(&state.load()), *budget, changes, origin.clone())
     }
 
@@ -146,10 +147,10 @@ impl OverlayBackend {
     fn from_parts(
         state: OverlayState,
         budget: u64,
-        changes: Arc<Mutex<Option<Persistence>>>,
+        changes: Arc<Mutex<Option<OverlayPersistence>>>,
         origin: Option<OverlayState>,
     ) -> Self {
-        Self { inner: Arc::new(Inner { state: ArcSwap::from_pointee(state), changes, budget, origin }) }
+        Self { inner: Arc::new(SharedOverlay { state: ArcSwap::from_pointee(state), changes, budget, origin }) }
     }
 
     /// Returns the base.
@@ -180,7 +181,11 @@ impl OverlayBackend {
 
     /// Waits until no other change is in progress, or the caller cancels the change of `path`. Returns the persistence, if the
     /// overlay has one.
-    pub(super) async fn lock(&self, cx: &OpContext, path: &VfsPath) -> Result<MutexGuard<'_, Option<Persistence>>> {
+    pub(super) async fn lock(
+        &self,
+        cx: &OpContext,
+        path: &VfsPath,
+    ) -> Result<MutexGuard<'_, Option<OverlayPersistence>>> {
         run_until_cancelled(cx, path, self.inner.changes.lock()).await
     }
 

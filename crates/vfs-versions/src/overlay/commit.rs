@@ -4,16 +4,16 @@ use vfs_core::snapshots::DiffResult;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
 use super::backend::OverlayBackend;
-use super::persistence::record_file::at_root;
-use super::persistence::recovery::FinishedCommit;
-use super::plan::{CommitConflict, PlannedChange, file_change, plan};
-use super::state::OverlayState;
-use super::steps::CommitSteps;
+use super::commit_plan::{CommitConflict, PlannedChange, file_change, plan};
+use super::commit_steps::CommitSteps;
+use super::overlay_persistence::commit_recovery::FinishedCommit;
+use super::overlay_persistence::overlay_record_file::at_root;
+use super::overlay_state::OverlayState;
 
-/// Outcome of a commit.
+/// Result of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Commit {
+pub enum CommitResult {
     /// The base has all changes now, and the overlay none.
     Applied(DiffResult),
     /// The base was changed at these paths since they were changed in the overlay; nothing was applied.
@@ -26,7 +26,7 @@ impl OverlayBackend {
     /// # Behaviour
     ///
     /// * Every file is checked first: if the base has another version than at the first change in the overlay, and not the
-    ///   content to be written, the file is a [conflict](Commit::Conflicts), and nothing is applied.
+    ///   content to be written, the file is a [conflict](CommitResult::Conflicts), and nothing is applied.
     /// * Then each file is written or deleted under the condition that it still has the checked version: first, entries in the
     ///   way of a write are removed (a file where a directory is to be, or the other way round), then all files are written, and
     ///   then the others are deleted. So the base needs room for the written files before deletions free any.
@@ -53,12 +53,12 @@ impl OverlayBackend {
     ///
     /// The errors of the base, and at the root those of the journal or store. Nothing is changed then, or the error
     /// names what was changed.
-    pub async fn commit(&self, cx: &OpContext) -> Result<Commit> {
+    pub async fn commit(&self, cx: &OpContext) -> Result<CommitResult> {
         let this = self.clone();
         vfs_search::run_to_completion(cx, |cx| async move { this.commit_whole(&cx).await }).await
     }
 
-    async fn commit_whole(&self, cx: &OpContext) -> Result<Commit> {
+    async fn commit_whole(&self, cx: &OpContext) -> Result<CommitResult> {
         cx.check()?;
         let mut persistence = self.lock(cx, &VfsPath::root()).await?;
         let mut persistence = persistence.as_mut();
@@ -67,11 +67,11 @@ impl OverlayBackend {
             if let Some(persistence) = persistence {
                 persistence.file.check_finished().map_err(at_root)?;
             }
-            return Ok(Commit::Applied(DiffResult::default()));
+            return Ok(CommitResult::Applied(DiffResult::default()));
         }
         let (planned, conflicts) = plan(cx, &state).await?;
         if !conflicts.is_empty() {
-            return Ok(Commit::Conflicts(conflicts));
+            return Ok(CommitResult::Conflicts(conflicts));
         }
         if let Some(persistence) = &mut persistence {
             persistence.begin(cx, &state, &planned).await.map_err(at_root)?;
@@ -91,7 +91,7 @@ impl OverlayBackend {
         if let Some(persistence) = steps.persistence {
             persistence.end_applied(&cx.for_cleanup()).await.map_err(unrecorded)?;
         }
-        Ok(Commit::Applied(DiffResult::new(changes)))
+        Ok(CommitResult::Applied(DiffResult::new(changes)))
     }
 
     /// Rolls back `steps` after `error`. The returned error names what could not be restored or recorded.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use vfs_core::{Backend as _, Error, ErrorKind, LsRequest, OpContext, Result, VfsPath};
 
 use super::backend::OverlayBackend;
-use super::base::is_behind_link;
-use super::state::{OverlayState, at_and_above};
-use crate::entry::fetch_if_exists;
+use super::base_entry::is_behind_link;
+use super::overlay_state::{OverlayState, at_and_above};
+use crate::versioned_entry::fetch_if_exists;
 
 impl OverlayBackend {
     /// Discards all changes.
@@ -26,7 +26,7 @@ impl OverlayBackend {
     ///
     /// * All of `paths` show the present entries of the base, or nothing is discarded. Paths behind a link that the base has by now
     ///   show no entry.
-    /// * Paths are real paths, like those of [`diff`](Self::diff) and of the [conflicts](super::Commit::Conflicts) of a commit:
+    /// * Paths are real paths, like those of [`diff`](Self::diff) and of the [conflicts](super::CommitResult::Conflicts) of a commit:
     ///   links in them are not followed. A path without changes is skipped.
     /// * If a directory was removed, only `paths` in it come back. A move changes its source and its target: to undo it, discard
     ///   both.
@@ -41,7 +41,7 @@ impl OverlayBackend {
     /// ```
     /// use std::sync::Arc;
     /// use vfs_core::{BackendExt, OpContext, VfsPath};
-    /// use vfs_versions::{Commit, OverlayBackend};
+    /// use vfs_versions::{CommitResult, OverlayBackend};
     /// use vfs_memory::MemoryBackend;
     ///
     /// # futures::executor::block_on(async {
@@ -52,9 +52,9 @@ impl OverlayBackend {
     /// overlay.write_text("/b.txt", "mine\n").await?;
     ///
     /// project.write_text("/a.txt", "theirs\n").await?;
-    /// assert!(matches!(overlay.commit(&cx).await?, Commit::Conflicts(_)));
+    /// assert!(matches!(overlay.commit(&cx).await?, CommitResult::Conflicts(_)));
     /// overlay.discard_paths(&cx, &[VfsPath::parse("/a.txt")?]).await?;
-    /// assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
+    /// assert!(matches!(overlay.commit(&cx).await?, CommitResult::Applied(_)));
     /// assert_eq!(project.read_text("/a.txt").await?, "theirs\n");
     /// assert_eq!(project.read_text("/b.txt").await?, "mine\n");
     /// # Ok::<(), vfs_core::Error>(())

@@ -21,10 +21,10 @@ use vfs_core::{
 };
 use vfs_search::run_until_cancelled;
 
-use super::files::TrackedFiles;
+use super::checkpoint_store::CheckpointStore;
 use super::restore::restore;
-use super::store::CheckpointStore;
-use crate::undo_log::{OperationResult, UndoCursor, UndoEntry, UndoLog, UndoReport};
+use super::tracked_files::TrackedFiles;
+use crate::undo_log::{UndoCursor, UndoEntry, UndoLog, UndoReport, UndoableResult};
 
 /// Interceptor that writes an undo record around every change.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Interceptor for CheckpointInterceptor {
         let output = request.send(inner, cx).await;
         match record {
             Some(record) => {
-                let result = OperationResult::of(&record, output.as_ref().map(Q::output_ref));
+                let result = UndoableResult::of(&record, output.as_ref().map(Q::output_ref));
                 log.conclude(&files, record, result).await;
             }
             None if output.is_ok() && self.max_undo_records > 0 && !files.is_excluded(&path) => {

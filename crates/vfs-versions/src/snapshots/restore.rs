@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use vfs_core::snapshots::SnapshotId;
 use vfs_core::{Result, VfsPath};
 
-use super::files::TrackedFiles;
-use super::transition::{FileStep, TransitionFailure, apply};
-use crate::entry::StoredFiles;
+use super::file_transition::{FileTransition, TransitionFailure, apply};
+use super::tracked_files::TrackedFiles;
 use crate::undo_log::UndoLog;
+use crate::versioned_entry::StoredFiles;
 
 /// Restores the files of the snapshot `id`, and records that in `log`.
 pub(super) async fn restore(log: &mut UndoLog<'_>, files: &TrackedFiles<'_>, id: &SnapshotId) -> Result<()> {
@@ -30,11 +30,15 @@ pub(super) async fn restore(log: &mut UndoLog<'_>, files: &TrackedFiles<'_>, id:
 }
 
 /// Returns the steps that bring the files to the state `target`. The contents that they replace are stored first.
-async fn plan_restore(log: &UndoLog<'_>, files: &TrackedFiles<'_>, mut target: StoredFiles) -> Result<Vec<FileStep>> {
+async fn plan_restore(
+    log: &UndoLog<'_>,
+    files: &TrackedFiles<'_>,
+    mut target: StoredFiles,
+) -> Result<Vec<FileTransition>> {
     target.retain(|path, _| !files.is_excluded(path));
     let mut present = files.below(&VfsPath::root()).await?;
     let unchanged =
-        present.extract_if(.., |path, stamp| target.get(path).is_some_and(|file| file.version == stamp.version));
+        present.extract_if(.., |path, current| target.get(path).is_some_and(|file| file.version == current.version));
     let unchanged: BTreeSet<_> = unchanged.map(|(path, _)| path).collect();
     target.retain(|path, _| !unchanged.contains(path));
     let mut present = log.store.capture(files, present, &log.store.newest_files(files.cx).await?).await?;
@@ -42,9 +46,9 @@ async fn plan_restore(log: &UndoLog<'_>, files: &TrackedFiles<'_>, mut target: S
     for (path, file) in target {
         let before = present.remove(&path);
         if before.as_ref().is_none_or(|before| before.object != file.object) {
-            steps.push(FileStep { path, before, after: Some(file) });
+            steps.push(FileTransition { path, before, after: Some(file) });
         }
     }
-    steps.extend(present.into_iter().map(|(path, file)| FileStep { path, before: Some(file), after: None }));
+    steps.extend(present.into_iter().map(|(path, file)| FileTransition { path, before: Some(file), after: None }));
     Ok(steps)
 }

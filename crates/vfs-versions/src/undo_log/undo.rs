@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use vfs_core::{Error, ErrorKind, Operation, RenameRequest, Result, Version, VfsPath};
 
-use super::record::{UndoRecord, versions};
-use super::report::{UndoEntry, UndoReport};
+use super::undo_record::{UndoRecord, versions};
+use super::undo_report::{UndoEntry, UndoReport};
 use super::{UndoCursor, UndoLog};
 use crate::content_store::ObjectId;
-use crate::entry::{StoredFile, StoredFiles, fetch};
-use crate::snapshots::files::{FileStamps, TrackedFiles};
-use crate::snapshots::transition::{FileStep, FileVersions, TransitionFailure, apply, changed_meanwhile, existing};
+use crate::snapshots::file_transition::{
+    FileTransition, FileVersions, TransitionFailure, apply, changed_meanwhile, existing,
+};
+use crate::snapshots::tracked_files::{CurrentFiles, TrackedFiles};
+use crate::versioned_entry::{StoredFile, StoredFiles, fetch};
 
 /// Old and new version of each file that has its old content again.
 type RenewedVersions = BTreeMap<VfsPath, (Version, Version)>;
@@ -132,7 +134,7 @@ impl UndoLog<'_> {
             if present.as_ref().map(|file| &file.version) != touched.after.as_ref() {
                 return Err(changed_meanwhile(path, present.map(|file| file.version)));
             }
-            Ok(FileStep { path: path.clone(), before: present, after: touched.before })
+            Ok(FileTransition { path: path.clone(), before: present, after: touched.before })
         });
         let steps: Vec<_> = steps.collect::<Result<_>>()?;
         let count = steps.len() as u64;
@@ -155,15 +157,15 @@ struct UndoPlan {
 impl UndoPlan {
     /// Compares the files `present` with those that the operation left. A file that has neither that state nor the one before
     /// the operation is a conflict.
-    async fn new(files: &TrackedFiles<'_>, record: &UndoRecord, present: &FileStamps) -> Result<Self> {
+    async fn new(files: &TrackedFiles<'_>, record: &UndoRecord, present: &CurrentFiles) -> Result<Self> {
         let mut plan = Self { to_change: Vec::new(), restored: BTreeMap::new(), is_whole: true };
         for (path, touched) in &record.files {
-            let stamp = present.get(path);
-            let version = stamp.map(|stamp| &stamp.version);
+            let current = present.get(path);
+            let version = current.map(|current| &current.version);
             let is_unchanged = version == touched.after.as_ref();
             if is_unchanged && version != touched.before.as_ref().map(|file| &file.version) {
                 plan.to_change.push(path.clone());
-            } else if is_unchanged || files.has_content(path, stamp, touched.before.as_ref()).await? {
+            } else if is_unchanged || files.has_content(path, current, touched.before.as_ref()).await? {
                 plan.is_whole &= is_unchanged;
                 plan.restored.extend(version.map(|version| (path.clone(), version.clone())));
             } else {
@@ -179,7 +181,7 @@ impl UndoPlan {
 async fn undo_rename(
     files: &TrackedFiles<'_>,
     record: &UndoRecord,
-    present: &FileStamps,
+    present: &CurrentFiles,
 ) -> Result<Option<BTreeMap<VfsPath, Version>>> {
     let (Operation::Rename, [from, to]) = (record.operation, &record.roots[..]) else { return Ok(None) };
     let is_new = |path: &VfsPath| record.files.get(path).is_none_or(|touched| touched.before.is_some());

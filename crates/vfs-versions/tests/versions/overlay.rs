@@ -13,7 +13,7 @@ use vfs_core::{
 };
 use vfs_layers::{Delay, FaultInjection};
 use vfs_memory::MemoryBackend;
-use vfs_versions::{Commit, OverlayBackend};
+use vfs_versions::{CommitResult, OverlayBackend};
 
 use super::support::{minutes, path, within};
 
@@ -57,7 +57,7 @@ async fn the_base_stays_as_it_is_until_the_commit() -> Result<()> {
     assert_eq!(kinds, expected);
     assert!(diff.unified().contains("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n"), "{}", diff.unified());
 
-    let Commit::Applied(applied) = overlay.commit(&cx).await? else { panic!("nothing stands against it") };
+    let CommitResult::Applied(applied) = overlay.commit(&cx).await? else { panic!("nothing stands against it") };
     assert_eq!(applied.changes.len(), 6);
     let listed = base.ls(&cx, LsRequest::new(path("/")).recursive()).await?;
     assert_eq!(listed.entries.iter().map(|entry| entry.path.as_str()).collect::<Vec<_>>(), names);
@@ -78,7 +78,7 @@ async fn all_conflicts_are_reported_and_nothing_is_applied() -> Result<()> {
     base.create_text("/new", "theirs").await?;
     let before = base.snapshot();
 
-    let Commit::Conflicts(conflicts) = overlay.commit(&cx).await? else { panic!("three files were changed") };
+    let CommitResult::Conflicts(conflicts) = overlay.commit(&cx).await? else { panic!("three files were changed") };
     let paths: Vec<_> = conflicts.iter().map(|conflict| conflict.path.as_str()).collect();
     assert_eq!(paths, ["/a.txt", "/d/b.txt", "/new"]);
     assert!(conflicts[2].expected.is_none() && conflicts[2].actual.is_some());
@@ -89,7 +89,7 @@ async fn all_conflicts_are_reported_and_nothing_is_applied() -> Result<()> {
     base.write_text("/a.txt", "1\n").await?;
     base.delete_file("/d/b.txt").await?;
     base.write_text("/new", "ours").await?;
-    assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
+    assert!(matches!(overlay.commit(&cx).await?, CommitResult::Applied(_)));
     assert_eq!(base.read_text("/d/c.txt").await?, "3\n");
     Ok(())
 }
@@ -152,7 +152,7 @@ async fn two_forks_merge_with_one_conflict() -> Result<()> {
     assert_eq!(second.merged, [path("/d/c.txt")]);
     assert_eq!(overlay.read_text("/shared").await?, "by one\n");
     assert!(!overlay.exists("/d/b.txt").await?);
-    assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
+    assert!(matches!(overlay.commit(&cx).await?, CommitResult::Applied(_)));
     assert_eq!(base.read_text("/d/c.txt").await?, "by two\n");
     Ok(())
 }
@@ -263,7 +263,7 @@ async fn a_persistent_overlay_is_found_by_the_next_process_and_by_one_at_a_time(
     let error = first.create_text("/other", "x").await.expect_err("the store was changed");
     assert_eq!(error.kind(), ErrorKind::Conflict);
 
-    assert!(matches!(second.commit(&cx).await?, Commit::Applied(_)));
+    assert!(matches!(second.commit(&cx).await?, CommitResult::Applied(_)));
     assert_eq!(base.read_text("/more").await?, "more\n");
     assert!(open().await?.is_unchanged());
     assert!(store.glob_files("**/objects/**").await?.is_empty(), "nothing is left in the store");
@@ -280,7 +280,7 @@ async fn a_commit_does_not_pass_over_what_another_process_acknowledged() -> Resu
     first.create_text("/later", "acknowledged\n").await?;
     assert_eq!(second.commit(&cx).await.expect_err("it is behind").kind(), ErrorKind::Conflict);
     assert_eq!(second.finish_commit(&cx).await.expect_err("it is behind").kind(), ErrorKind::Conflict);
-    assert!(matches!(first.commit(&cx).await?, Commit::Applied(_)));
+    assert!(matches!(first.commit(&cx).await?, CommitResult::Applied(_)));
     assert_eq!(base.read_text("/later").await?, "acknowledged\n");
     Ok(())
 }
@@ -293,7 +293,7 @@ async fn a_journal_serves_one_commit_after_another() -> Result<()> {
         for _ in 0..2 {
             overlay.write_text("/a.txt", text).await?;
             overlay.append_text("/d/b.txt", text).await?;
-            assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
+            assert!(matches!(overlay.commit(&cx).await?, CommitResult::Applied(_)));
         }
     }
     assert_eq!(base.read_text("/d/b.txt").await?, "two\n1\n1\n2\n2\n");
@@ -376,7 +376,7 @@ fn random_changes_over_a_base_show_and_commit_what_they_would_do_to_it() {
             };
             let shown = names(overlay.ls(&cx, everything()).await);
             assert_eq!(shown, names(plain.ls(&cx, everything()).await));
-            assert!(matches!(overlay.commit(&cx).await, Ok(Commit::Applied(_))));
+            assert!(matches!(overlay.commit(&cx).await, Ok(CommitResult::Applied(_))));
             assert_eq!(names(base.ls(&cx, everything()).await), shown);
         });
         Ok(())

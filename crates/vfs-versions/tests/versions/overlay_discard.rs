@@ -11,7 +11,7 @@ use vfs_core::{
 };
 use vfs_layers::FaultInjection;
 use vfs_memory::MemoryBackend;
-use vfs_versions::{Commit, OverlayBackend};
+use vfs_versions::{CommitResult, OverlayBackend};
 
 use super::overlay::{steps, take};
 use super::support::path;
@@ -55,7 +55,9 @@ async fn a_conflict_is_settled_by_discarding_its_path_and_the_rest_is_committed(
     for at in ["/a", "/d/b", "/new/f"] {
         base.write_text(at, "theirs").await?;
     }
-    let Commit::Conflicts(conflicts) = overlay.commit(&cx).await? else { panic!("three files were changed beneath") };
+    let CommitResult::Conflicts(conflicts) = overlay.commit(&cx).await? else {
+        panic!("three files were changed beneath")
+    };
     let conflicts: Vec<_> = conflicts.into_iter().map(|conflict| conflict.path).collect();
     assert_eq!(overlay.discard_paths(&cx, &conflicts[1..]).await?, ["/d/b", "/new/f"].map(path));
     // The version of the overlay, as the documentation has it.
@@ -63,7 +65,7 @@ async fn a_conflict_is_settled_by_discarding_its_path_and_the_rest_is_committed(
     discard(&overlay, &["/a"]).await?;
     assert_eq!(overlay.read_text("/a").await?, "theirs");
     overlay.write_text("/a", &mine).await?;
-    assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
+    assert!(matches!(overlay.commit(&cx).await?, CommitResult::Applied(_)));
     for (at, text) in [("/a", "mine"), ("/d/b", "theirs"), ("/d/c", "mine"), ("/new/f", "theirs")] {
         assert_eq!(base.read_text(at).await?, text, "{at}");
     }
@@ -79,7 +81,7 @@ async fn of_a_removed_directory_the_paths_come_back_alone() -> Result<()> {
     assert_eq!(names(&overlay).await, ["/a", "/d", "/d/sub", "/d/sub/x"]);
     assert!(discard(&overlay, &["/d/missing", "/elsewhere"]).await?.is_empty());
     assert_eq!(names(&overlay).await, ["/a", "/d", "/d/sub", "/d/sub/x"]);
-    assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
+    assert!(matches!(overlay.commit(&cx).await?, CommitResult::Applied(_)));
     assert_eq!(names(&base).await, ["/a", "/d", "/d/sub", "/d/sub/x"]);
     Ok(())
 }
@@ -186,7 +188,7 @@ fn after_random_changes_a_discard_shows_the_base_below_its_path_and_leaves_the_r
                 }
             }
             assert_eq!(files(entries(&overlay).await), expected);
-            assert!(matches!(overlay.commit(&cx).await, Ok(Commit::Applied(_))));
+            assert!(matches!(overlay.commit(&cx).await, Ok(CommitResult::Applied(_))));
             assert_eq!(files(entries(&base).await), expected);
         });
         Ok(())

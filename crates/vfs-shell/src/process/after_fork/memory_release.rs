@@ -9,12 +9,13 @@ use libc::c_int;
 
 /// Mapping of this process, parsed from a line of `/proc/self/maps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Mapping {
+struct MemoryMapping {
     start: usize,
     end: usize,
     kind: MappingKind,
 }
 
+/// Kind of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MappingKind {
     /// Maps a file.
@@ -85,7 +86,7 @@ fn read(from: c_int, buffer: &mut [u8; 2048]) -> Option<&[u8]> {
 }
 
 /// Parses `start-end permissions offset device inode name`, of which the name may be missing.
-fn parse(line: &[u8]) -> Option<Mapping> {
+fn parse(line: &[u8]) -> Option<MemoryMapping> {
     let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let mut range = words.next()?.split(|&byte| byte == b'-');
     let (start, end) = (hexadecimal(range.next()?)?, hexadecimal(range.next()?)?);
@@ -98,7 +99,7 @@ fn parse(line: &[u8]) -> Option<Mapping> {
     } else {
         MappingKind::Other
     };
-    Some(Mapping { start, end, kind })
+    Some(MemoryMapping { start, end, kind })
 }
 
 fn hexadecimal(digits: &[u8]) -> Option<usize> {
@@ -133,7 +134,7 @@ mod tests {
             ("55d0-xyz rw-p 00000000 00:00 0", None),
             ("", None),
         ] {
-            let expected = expected.map(|kind| Mapping { start: 0x55d0, end: 0x55e0, kind });
+            let expected = expected.map(|kind| MemoryMapping { start: 0x55d0, end: 0x55e0, kind });
             assert_eq!(parse(line.as_bytes()), expected, "{line}");
         }
     }

@@ -109,7 +109,7 @@ fn each_process(mut visit: impl FnMut(pid_t, &[u8])) -> bool {
             return false;
         }
         // A small buffer, so that its entries are recent.
-        let mut entries = Entries([0; 256]);
+        let mut entries = DirEntryBuffer([0; 256]);
         loop {
             let read = libc::syscall(libc::SYS_getdents64, proc, entries.0.as_mut_ptr(), entries.0.len());
             let Some(mut rest) = usize::try_from(read).ok().and_then(|read| entries.0.get(..read)) else { break };
@@ -133,7 +133,7 @@ fn each_process(mut visit: impl FnMut(pid_t, &[u8])) -> bool {
 
 /// Buffer of directory entries, aligned as the kernel writes them.
 #[repr(align(8))]
-struct Entries([u8; 256]);
+struct DirEntryBuffer([u8; 256]);
 
 /// Returns the name of the first entry that `getdents64` wrote, and the bytes after the entry. An entry has eight bytes of
 /// inode, eight of offset, two of its length, one of its type, and the name up to a NUL.

@@ -5,7 +5,7 @@ use libc::{c_int, pid_t};
 use super::process_tree::ProcessTree;
 use super::{
     ForkPlan, NO_ORPHANS, ORPHANS_LEFT, RELEASE, STAGE_FORK, close_all_but_started, errno, exit, memory_release,
-    program, write_record,
+    program_exec, write_record,
 };
 
 /// Descriptors of the supervisor.
@@ -112,6 +112,7 @@ const STACK_BYTES: usize = 1 << 20;
 /// Size in bytes of the guard area, at least one page on every system.
 const GUARD_BYTES: usize = 1 << 16;
 
+/// Arguments of the process that becomes the program, as `clone` passes them.
 struct CloneArguments<'a> {
     plan: &'a ForkPlan<'a>,
     supervisor: pid_t,
@@ -120,9 +121,10 @@ struct CloneArguments<'a> {
 extern "C" fn become_program(arguments: *mut libc::c_void) -> c_int {
     // SAFETY: `start` passed this pointer to `clone`, and its target lives.
     let CloneArguments { plan, supervisor } = unsafe { &*arguments.cast::<CloneArguments<'_>>() };
-    program::run(plan, *supervisor)
+    program_exec::run(plan, *supervisor)
 }
 
+/// State of the supervisor process.
 struct Supervisor {
     pid: pid_t,
     /// Zero once reaped: the kernel may reuse the number.

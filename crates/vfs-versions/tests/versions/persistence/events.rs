@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{Backend, BackendExt, Error, ErrorKind, Interceptor, OpContext, Result, VfsPath};
 use vfs_memory::MemoryBackend;
-use vfs_versions::{Commit, OverlayBackend};
+use vfs_versions::{CommitResult, OverlayBackend};
 
 use crate::support::path;
 
@@ -36,7 +36,7 @@ pub(super) struct Eventful {
     event: Event,
     calls: AtomicUsize,
     /// What the commit of the other overlay came to.
-    outcomes: Mutex<Vec<Result<Commit>>>,
+    outcomes: Mutex<Vec<Result<CommitResult>>>,
 }
 
 impl std::fmt::Debug for Eventful {
@@ -132,7 +132,7 @@ pub(super) async fn cut_short(base: &MemoryBackend, store: &MemoryBackend) -> Re
 
 pub(super) async fn commit(overlay: &OverlayBackend) -> Result<()> {
     match overlay.commit(&OpContext::new()).await? {
-        Commit::Applied(_) => Ok(()),
+        CommitResult::Applied(_) => Ok(()),
         other => panic!("nothing stands against it: {other:?}"),
     }
 }

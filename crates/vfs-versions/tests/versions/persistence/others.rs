@@ -6,7 +6,7 @@ use futures::FutureExt;
 use vfs_core::snapshots::ChangeKind;
 use vfs_core::{Backend, BackendExt, ErrorKind, OpContext, Result};
 use vfs_memory::MemoryBackend;
-use vfs_versions::{Commit, OverlayBackend};
+use vfs_versions::{CommitResult, OverlayBackend};
 
 use super::events::{
     Event, FULL, RECORD, also, base, both, change_both, commit, content_path, cut_short, eventful, finishes_and_resets,
@@ -108,7 +108,7 @@ async fn a_commit_continues_after_steps_of_another_process() -> Result<()> {
         let overtaken = eventful(&base, at, 0, opens(&base, &store));
         let overlay = open(overtaken, Arc::new(store.clone())).await?;
         change_both(&overlay).await?;
-        let Commit::Applied(changes) = overlay.commit(&OpContext::new()).await? else {
+        let CommitResult::Applied(changes) = overlay.commit(&OpContext::new()).await? else {
             panic!("nothing stands against it")
         };
         let changes: Vec<_> = changes.changes.iter().map(|change| (change.path.as_str(), change.kind)).collect();

@@ -1,0 +1,153 @@
+//! Estimate of the size of a change before it is made.
+
+use vfs_core::operation::{OutputRef, RequestRef};
+use vfs_core::transfer::TransferMode;
+use vfs_core::{
+    Backend, EditRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result, StatRequest, VfsPath, WriteMode,
+    WriteRequest,
+};
+
+use super::usage_tracker::StorageAmount;
+
+/// Amounts at the paths of a change before and after it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ChangeEstimate {
+    before: StorageAmount,
+    after: StorageAmount,
+    /// Size of the largest file that is created or grows, in bytes.
+    pub(super) largest: u64,
+}
+
+impl ChangeEstimate {
+    /// Reads the current state. The estimate of a change that the backend will refuse is zero, so that the backend
+    /// reports its own error.
+    pub(super) async fn of(inner: &dyn Backend, cx: &OpContext, request: RequestRef<'_>) -> Result<Self> {
+        match request {
+            RequestRef::Write(write) => {
+                let existing = stat_optional(inner, cx, &write.path).await?;
+                Ok(one_file(existing.as_ref(), size_after(write, existing.as_ref())))
+            }
+            RequestRef::CommitWriter(commit) => {
+                let existing = stat_optional(inner, cx, &commit.path).await?;
+                Ok(one_file(existing.as_ref(), Some(commit.size)))
+            }
+            RequestRef::Upload(upload) => {
+                let existing = stat_optional(inner, cx, &upload.path).await?;
+                Ok(one_file(existing.as_ref(), Some(upload.content.len() as u64)))
+            }
+            RequestRef::Edit(edit) => {
+                let existing = stat_optional(inner, cx, &edit.path).await?;
+                let dry_run = inner.edit(cx, EditRequest::clone(edit).dry_run()).await?;
+                Ok(one_file(existing.as_ref(), Some(dry_run.size)))
+            }
+            RequestRef::Delete(delete) if delete.recursive => {
+                Ok(Self { before: measure(inner, cx, &delete.path).await?.0, ..Self::default() })
+            }
+            RequestRef::Delete(delete) => {
+                let existing = stat_optional(inner, cx, &delete.path).await?;
+                Ok(Self { before: file_amount(existing.as_ref()), ..Self::default() })
+            }
+            RequestRef::Rename(rename) if rename.mode == TransferMode::Overwrite => {
+                let existing = stat_optional(inner, cx, &rename.to).await?;
+                Ok(Self { before: file_amount(existing.as_ref()), ..Self::default() })
+            }
+            RequestRef::Copy(copy) => {
+                let existing = stat_optional(inner, cx, &copy.to).await?;
+                if existing.is_some() && copy.mode != TransferMode::Overwrite {
+                    return Ok(Self::default());
+                }
+                let (after, largest) = measure(inner, cx, &copy.from).await?;
+                Ok(Self { before: file_amount(existing.as_ref()), after, largest })
+            }
+            _ => Ok(Self::default()),
+        }
+    }
+
+    /// Returns the maximum growth.
+    pub(super) fn growth(&self) -> StorageAmount {
+        (self.after - self.before).growth()
+    }
+
+    /// Returns the actual change by `output`; `None` if it contradicts the state before, because another caller
+    /// changed the files.
+    pub(super) fn change(&self, output: OutputRef<'_>) -> Option<StorageAmount> {
+        let had_file = self.before.files > 0;
+        let one = |size| StorageAmount::of(1, size);
+        match output {
+            OutputRef::Write(write) | OutputRef::CommitWriter(write) => {
+                (write.created != had_file).then(|| one(write.size) - self.before)
+            }
+            OutputRef::Edit(edit) => had_file.then(|| one(edit.size) - self.before),
+            OutputRef::Copy(copy) => {
+                (copy.replaced == had_file).then(|| StorageAmount::of(copy.files, copy.bytes) - self.before)
+            }
+            OutputRef::Rename(rename) => (rename.replaced == had_file).then(|| -self.before),
+            OutputRef::Delete(delete) => (i128::from(delete.files) == self.before.files).then(|| -self.before),
+            OutputRef::Upload(_) => Some(self.after - self.before),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the amount of an existing file; zero for a directory.
+fn file_amount(existing: Option<&FileInfo>) -> StorageAmount {
+    existing.filter(|info| !info.is_dir).map_or(StorageAmount::default(), |info| StorageAmount::of(1, info.size))
+}
+
+/// A file that will have `size` bytes; `None` where it will not be written.
+fn one_file(existing: Option<&FileInfo>, size: Option<u64>) -> ChangeEstimate {
+    match size.filter(|_| existing.is_none_or(|info| !info.is_dir)) {
+        None => ChangeEstimate::default(),
+        Some(size) => ChangeEstimate {
+            before: file_amount(existing),
+            after: StorageAmount::of(1, size),
+            largest: if existing.is_some_and(|info| info.size >= size) { 0 } else { size },
+        },
+    }
+}
+
+/// Returns the size that a file has after the write; `None` if the write will be refused.
+fn size_after(write: &WriteRequest, existing: Option<&FileInfo>) -> Option<u64> {
+    let added = write.content.len() as u64;
+    match (&write.mode, existing) {
+        (WriteMode::CreateNew, Some(_)) => None,
+        (WriteMode::IfVersion(version), existing)
+            if existing.and_then(|info| info.version.as_ref()) != Some(version) =>
+        {
+            None
+        }
+        (WriteMode::Append, Some(existing)) => Some(existing.size.saturating_add(added)),
+        _ => Some(added),
+    }
+}
+
+/// Returns the entry at `path`; `None` if there is none.
+async fn stat_optional(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<Option<FileInfo>> {
+    match inner.stat(cx, StatRequest::new(path.clone())).await {
+        Ok(info) => Ok(Some(info)),
+        Err(error) if error.is_absence() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the amount of all files at and below `path`, and the size of the largest.
+pub(super) async fn measure(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<(StorageAmount, u64)> {
+    let entries = match stat_optional(inner, cx, path).await? {
+        None => return Ok((StorageAmount::default(), 0)),
+        Some(info) if info.is_dir => {
+            let listing = inner.ls(cx, LsRequest::new(path.clone()).recursive()).await?;
+            if listing.truncated.is_some() {
+                let message = "the directory is too large or too deep to be counted; change parts of it separately";
+                return Err(Error::new(ErrorKind::TooLarge, message).with_path(path));
+            }
+            listing.entries
+        }
+        Some(info) => vec![info],
+    };
+    let (mut sum, mut largest) = (StorageAmount::default(), 0);
+    for file in entries.iter().filter(|entry| !entry.is_dir) {
+        sum += StorageAmount::of(1, file.size);
+        largest = largest.max(file.size);
+    }
+    Ok((sum, largest))
+}
