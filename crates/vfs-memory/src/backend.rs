@@ -61,7 +61,6 @@ use crate::snapshot::{NamedSnapshots, Snapshot};
 /// assert_eq!(files.read_text("/src/lib.rs").await?, "fn one() {}\n");
 /// # Ok::<(), vfs_core::Error>(())
 /// # }).expect("the example runs");
-
 /// ```
 #[derive(Debug, Clone)]
 pub struct MemoryBackend {

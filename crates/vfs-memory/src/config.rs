@@ -15,7 +15,6 @@ use crate::memory_file::StateFormat;
 /// let config = MemoryConfig::new().max_file_size(1 << 20).max_total_size(64 << 20);
 /// let files = MemoryBackend::with_config(config);
 /// # let _ = files;
-
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -11,7 +11,6 @@ use crate::file_map::FileMap;
 use crate::memory_file::MemoryFile;
 
 /// All files of a [`MemoryBackend`](crate::MemoryBackend) at one moment. Taking and cloning one takes constant time;
-
 /// it keeps its contents in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {

@@ -1,4 +1,4 @@
-//! Cache of self-test results: private files that are valid as long as the system and the settings stay the same.
+//! Cache of self-test results, valid for one boot, kernel, user and configuration.
 //!
 //! The cache lets a sandbox open without a self-test that an equal sandbox has passed. A forged entry could open a
 //! sandbox that does not confine its commands, so:

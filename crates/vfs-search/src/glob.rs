@@ -43,7 +43,6 @@ pub(crate) use self::parse::within_limits;
 /// assert!(pattern.matches("src/net/tcp.rs"));
 /// assert!(!pattern.matches("docs/net/tcp.rs"));
 /// assert!(GlobPattern::new("*.rs")?.matches("src/net/tcp.rs"));
-
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 #[derive(Clone)]

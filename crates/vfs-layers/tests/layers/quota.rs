@@ -18,7 +18,7 @@ use vfs_core::{
 };
 use vfs_layers::{ActorUsage, FaultInjection, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
-use vfs_testkit::model::{Step, StepMode, check, steps};
+use vfs_testkit::model::{ExistingTargetMode, ModelStep, check, steps};
 use vfs_testkit::{CallCounter, StrictBackend, Target};
 
 use super::support::{memory, path, write};
@@ -44,39 +44,40 @@ async fn tracked(meter: &QuotaMeter) -> (u64, u64) {
 }
 
 /// Runs `step`, which may fail.
-async fn take(files: &dyn Backend, cx: &OpContext, step: &Step) -> Result<()> {
-    let overwrites = |mode: StepMode| matches!(mode, StepMode::Overwrite | StepMode::Append);
+async fn take(files: &dyn Backend, cx: &OpContext, step: &ModelStep) -> Result<()> {
+    let overwrites =
+        |mode: ExistingTargetMode| matches!(mode, ExistingTargetMode::Overwrite | ExistingTargetMode::Append);
     match step {
-        Step::Write { path: at, content, mode } => {
+        ModelStep::Write { path: at, content, mode } => {
             let mode = match mode {
-                StepMode::CreateNew => WriteMode::CreateNew,
-                StepMode::Overwrite => WriteMode::Overwrite,
-                StepMode::Append => WriteMode::Append,
-                StepMode::IfCurrent => {
+                ExistingTargetMode::CreateNew => WriteMode::CreateNew,
+                ExistingTargetMode::Overwrite => WriteMode::Overwrite,
+                ExistingTargetMode::Append => WriteMode::Append,
+                ExistingTargetMode::IfCurrent => {
                     let version = files.stat_path(at).await.ok().and_then(|info| info.version);
                     version.map_or(WriteMode::CreateNew, WriteMode::IfVersion)
                 }
-                StepMode::IfStale => WriteMode::IfVersion("a version that never was".into()),
+                ExistingTargetMode::IfStale => WriteMode::IfVersion("a version that never was".into()),
             };
             files.write(cx, WriteRequest::new(path(at), content.clone()).mode(mode)).await.map(drop)
         }
-        Step::Edit { path: at, old, new, all } => {
+        ModelStep::Edit { path: at, old, new, all } => {
             let request = EditRequest::new(path(at), old, new);
             files.edit(cx, if *all { request.replace_all() } else { request }).await.map(drop)
         }
-        Step::Delete { path: at, recursive } => {
+        ModelStep::Delete { path: at, recursive } => {
             let request = DeleteRequest::new(path(at));
             files.delete(cx, if *recursive { request.recursive() } else { request }).await.map(drop)
         }
-        Step::Rename { from, to, mode } => {
+        ModelStep::Rename { from, to, mode } => {
             let request = RenameRequest::new(path(from), path(to));
             files.rename(cx, if overwrites(*mode) { request.overwrite() } else { request }).await.map(drop)
         }
-        Step::Copy { from, to, mode } => {
+        ModelStep::Copy { from, to, mode } => {
             let request = CopyRequest::new(path(from), path(to));
             files.copy(cx, if overwrites(*mode) { request.overwrite() } else { request }).await.map(drop)
         }
-        Step::Read { path: at, .. } => {
+        ModelStep::Read { path: at, .. } => {
             let upload = UploadRequest::new(path(at), "uploaded");
             files.upload_files(cx, vec![upload]).await.remove(0).cause.map_or(Ok(()), Err)
         }
@@ -141,13 +142,13 @@ proptest! {
 }
 
 /// Whether a failure of the step may leave a part of it.
-fn is_of_many(step: &Step) -> bool {
-    matches!(step, Step::Rename { .. } | Step::Copy { .. } | Step::Delete { recursive: true, .. })
+fn is_of_many(step: &ModelStep) -> bool {
+    matches!(step, ModelStep::Rename { .. } | ModelStep::Copy { .. } | ModelStep::Delete { recursive: true, .. })
 }
 
 /// Returns the number of steps that list the entries which they copy or delete.
-fn trees(steps: &[Step]) -> u64 {
-    let lists = |step: &&Step| matches!(step, Step::Copy { .. } | Step::Delete { recursive: true, .. });
+fn trees(steps: &[ModelStep]) -> u64 {
+    let lists = |step: &&ModelStep| matches!(step, ModelStep::Copy { .. } | ModelStep::Delete { recursive: true, .. });
     steps.iter().filter(lists).count() as u64
 }
 

@@ -60,7 +60,6 @@ use crate::ops::{self, MutationPlan};
 /// assert_eq!(StateBackend::pure(state).read_text("/plan.md").await?, "1. read\n");
 /// # Ok::<(), vfs_core::Error>(())
 /// # }).expect("the example runs");
-
 /// ```
 #[derive(Debug, Clone)]
 pub struct StateBackend {

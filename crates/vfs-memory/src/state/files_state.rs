@@ -29,7 +29,6 @@ use crate::memory_file::MemoryFile;
 ///         "modified_at": "2025-01-15T10:00:00Z"}}"##,
 /// )?;
 /// assert_eq!(state.len(), 1);
-
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -8,7 +8,6 @@
 /// let stats = Pool::new(4).stats();
 /// assert!(stats.is_idle());
 /// assert_eq!(stats.threads, 0);
-
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -13,9 +13,7 @@ use crate::query::file_filter::FileFilter;
 ///
 /// let scope = SearchScope::of_glob(&GlobRequest::new("src/**/*.rs"))?;
 /// assert!(scope.reaches(&VfsPath::parse("/src/net")?));
-
 /// assert!(!scope.reaches(&VfsPath::parse("/docs")?));
-
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 pub struct SearchScope {
