@@ -6,7 +6,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use super::backend::OverlayBackend;
 use super::commit_plan::{CommitConflict, PlannedChange, file_change, plan};
 use super::commit_steps::CommitSteps;
-use super::overlay_persistence::commit_recovery::FinishedCommit;
+use super::overlay_persistence::commit_recovery::CommitOrigin;
 use super::overlay_persistence::overlay_record_file::at_root;
 use super::overlay_state::OverlayState;
 
@@ -156,8 +156,8 @@ impl OverlayBackend {
         let Some(persistence) = persistence.as_mut() else { return Ok(false) };
         let mut was_recorded = false;
         loop {
-            let finished = match persistence.finish(cx, &*self.base()).await {
-                Ok(finished) => finished,
+            let origin = match persistence.finish(cx, &*self.base()).await {
+                Ok(origin) => origin,
                 // The journal says that another process has finished the commit, or rolls it back.
                 Err(_) if persistence.is_journal() && !persistence.file.is_current(cx).await => {
                     was_recorded = true;
@@ -165,10 +165,8 @@ impl OverlayBackend {
                 }
                 Err(error) => return Err(error),
             };
-            if finished == FinishedCommit::None {
-                return Ok(was_recorded);
-            }
-            if finished == FinishedCommit::Own {
+            let Some(origin) = origin else { return Ok(was_recorded) };
+            if origin == CommitOrigin::Own {
                 // The base has the changes of this overlay now.
                 self.clear_state();
             }

@@ -15,7 +15,7 @@ pub(crate) struct CachedDirectory {
     /// Sorted by name.
     listing: Listing,
     /// By position in the listing.
-    files: RwLock<Vec<Option<CachedFile>>>,
+    files: RwLock<Vec<Option<CachedSketch>>>,
     /// The position of the last lookup: the next one is usually right after it.
     last_position: AtomicUsize,
     bytes: AtomicUsize,
@@ -25,7 +25,7 @@ pub(crate) struct CachedDirectory {
 
 /// The sketch of a file's content, and the metadata that it is valid for.
 #[derive(Clone)]
-struct CachedFile {
+struct CachedSketch {
     inode: u64,
     change_times: ChangeTimes,
     sketch: Sketch,
@@ -70,7 +70,7 @@ impl CachedDirectory {
     pub(super) fn base_size(listing: &Listing) -> usize {
         let names: usize = listing.iter().map(|(name, _)| name.len()).sum();
         // The position of the name, and the type of the entry.
-        let entry = 3 * size_of::<usize>() + size_of::<Option<CachedFile>>();
+        let entry = 3 * size_of::<usize>() + size_of::<Option<CachedSketch>>();
         size_of::<Self>() + names + listing.len() * entry
     }
 
@@ -106,13 +106,13 @@ impl CachedDirectory {
         Some(Box::new(move |sketch| {
             directory.add_bytes(sketch.memory());
             let mut files = directory.files.write().unwrap_or_else(PoisonError::into_inner);
-            if let Some(earlier) = files[at].replace(CachedFile { inode, change_times, sketch }) {
+            if let Some(earlier) = files[at].replace(CachedSketch { inode, change_times, sketch }) {
                 directory.release_bytes(earlier.sketch.memory());
             }
         }))
     }
 
-    fn is_current(&self, file: &CachedFile, metadata: &Metadata) -> bool {
+    fn is_current(&self, file: &CachedSketch, metadata: &Metadata) -> bool {
         metadata.identity() == (self.device, file.inode)
             && metadata.change_times() == file.change_times
             && metadata.size() == file.sketch.size()

@@ -9,11 +9,9 @@ use crate::content_store::ObjectId;
 use crate::overlay::base_entry::{BaseEntry, base_entry, changed_since, make_room, remove_emptied, replace_in_base};
 use crate::versioned_entry::VersionedEntry;
 
-/// Origin of the recorded commit that was finished.
+/// Overlay that began a recorded commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FinishedCommit {
-    /// No commit was recorded.
-    None,
+pub(crate) enum CommitOrigin {
     /// Begun by this overlay.
     Own,
     /// Begun by another process.
@@ -21,9 +19,9 @@ pub(crate) enum FinishedCommit {
 }
 
 impl OverlayPersistence {
-    /// Applies the remaining steps of the recorded commit, and returns which commit that was. It stays recorded until
-    /// [`end_applied`](Self::end_applied).
-    pub(crate) async fn finish(&mut self, cx: &OpContext, base: &dyn Backend) -> Result<FinishedCommit> {
+    /// Applies the remaining steps of the recorded commit, and returns its origin, or `None` if no commit is
+    /// recorded. The commit stays recorded until [`end_applied`](Self::end_applied).
+    pub(crate) async fn finish(&mut self, cx: &OpContext, base: &dyn Backend) -> Result<Option<CommitOrigin>> {
         let mut record = self.file.reload(cx).await.map_err(at_root)?;
         if record.phase().is_some_and(|commit| commit.is_rolling_back) {
             // If the process that rolls the commit back is still running, it stops then.
@@ -31,10 +29,10 @@ impl OverlayPersistence {
             self.file.write(cx, record.clone()).await.map_err(at_root)?;
         }
         let OverlayRecord { commit: Some(CommitRecord { steps, .. }), hidden, .. } = record else {
-            return Ok(FinishedCommit::None);
+            return Ok(None);
         };
         let (_, contents) = self.file.contents()?;
-        let finished = if self.file.is_own_commit() { FinishedCommit::Own } else { FinishedCommit::Foreign };
+        let origin = if self.file.is_own_commit() { CommitOrigin::Own } else { CommitOrigin::Foreign };
         let hidden = hidden.into_iter().collect();
         for CommitStep { path, before, before_content, after } in steps {
             if !self.file.is_current(cx).await {
@@ -69,7 +67,7 @@ impl OverlayPersistence {
             }
         }
         remove_emptied(base, &cx.for_cleanup(), &hidden).await;
-        Ok(finished)
+        Ok(Some(origin))
     }
 }
 
