@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
 
 /// An entry of a [`SketchTree`]. Directories also exist through the entries below them.
@@ -147,14 +147,14 @@ impl Directory for SketchDirectory {
         VfsPath::parse(&format!("{}/{name}", self.path)).map(ResolveResult::at)
     }
 
-    fn open_file(&self, name: &str, _: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, _: ChildKind) -> Result<SearchableContent> {
         let path = format!("{}/{name}", self.path);
         self.tree.opens.fetch_add(1, Ordering::SeqCst);
         if let Some(hook) = &self.tree.on_open {
             hook(&path);
         }
         match self.tree.nodes.get(&path) {
-            Some(Node::File(bytes)) => Ok(Opened::from(bytes.clone())),
+            Some(Node::File(bytes)) => Ok(SearchableContent::from(bytes.clone())),
             Some(Node::LockedFile) => Err(Error::new(ErrorKind::PermissionDenied, "it cannot be opened")),
             _ => Err(Error::new(ErrorKind::NotFound, "no file is there")),
         }

@@ -4,6 +4,7 @@
 //! what operations mean; this crate only parses, calls and prints.
 
 mod args;
+mod backend_session;
 mod commands;
 mod escape;
 mod exit;
@@ -13,7 +14,6 @@ mod match_printer;
 mod path_suggestions;
 mod progress_line;
 mod search_hints;
-mod session;
 mod shell_selection;
 mod standard_output;
 mod standard_streams;

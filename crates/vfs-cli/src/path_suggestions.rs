@@ -4,8 +4,8 @@ use vfs_config::suggest::similar;
 use vfs_core::{Backend, Error, ErrorKind, LsRequest, StatRequest, VfsPath};
 use vfs_sandbox::SandboxConfig;
 
+use crate::backend_session::BackendSession;
 use crate::exit::Failure;
-use crate::session::Session;
 
 /// Upper bound on the entries of a directory that are compared with a missing name.
 const MAX_COMPARED: u64 = 1000;
@@ -18,7 +18,7 @@ const MAX_SUGGESTED: usize = 3;
 ///
 /// The directory is listed through the backend of the session, so suggestions contain no path that a policy hides. If the
 /// listing fails, there are no suggestions.
-pub(crate) async fn similar_paths(session: &Session, error: &Error) -> Vec<VfsPath> {
+pub(crate) async fn similar_paths(session: &BackendSession, error: &Error) -> Vec<VfsPath> {
     if error.kind() != ErrorKind::NotFound {
         return Vec::new();
     }
@@ -36,14 +36,14 @@ pub(crate) async fn similar_paths(session: &Session, error: &Error) -> Vec<VfsPa
 }
 
 /// Adds suggestions for a missing path to `failure`.
-pub(crate) async fn add_suggestions(session: &Session, failure: Failure) -> Failure {
+pub(crate) async fn add_suggestions(session: &BackendSession, failure: Failure) -> Failure {
     let Failure::Operation(error) = failure else { return failure };
     let hints = suggestion_lines(session, &error).await;
     if hints.is_empty() { Failure::Operation(error) } else { Failure::Hinted(error, hints) }
 }
 
 /// Returns the suggestions for the missing path of `error` as lines.
-pub(crate) async fn suggestion_lines(session: &Session, error: &Error) -> Vec<String> {
+pub(crate) async fn suggestion_lines(session: &BackendSession, error: &Error) -> Vec<String> {
     if let Some(path) = from_host_path(session, error).await {
         return vec![format!("paths start at the root of the files; write {path}")];
     }
@@ -57,19 +57,19 @@ pub(crate) async fn suggestion_lines(session: &Session, error: &Error) -> Vec<St
 }
 
 /// Converts `missing` from a path in a sandbox, where the root is not `/`; returns `None` if that path does not exist either.
-async fn outside_sandbox(session: &Session, missing: &VfsPath) -> Option<VfsPath> {
+async fn outside_sandbox(session: &BackendSession, missing: &VfsPath) -> Option<VfsPath> {
     let below = missing.as_str().strip_prefix(SandboxConfig::WORKSPACE)?.strip_prefix('/')?;
     existing(session, VfsPath::root().join(below).ok()?).await
 }
 
 /// Returns `path` if it exists and the caller can `stat` it.
-async fn existing(session: &Session, path: VfsPath) -> Option<VfsPath> {
+async fn existing(session: &BackendSession, path: VfsPath) -> Option<VfsPath> {
     session.backend.stat(&session.cx, StatRequest::new(path.clone())).await.ok()?;
     Some(path)
 }
 
 /// Converts the missing path of `error` from a host path; returns `None` if that file does not exist either.
-async fn from_host_path(session: &Session, error: &Error) -> Option<VfsPath> {
+async fn from_host_path(session: &BackendSession, error: &Error) -> Option<VfsPath> {
     if error.kind() != ErrorKind::NotFound {
         return None;
     }

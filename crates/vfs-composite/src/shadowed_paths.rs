@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveRequest, ResolveResult, Result, VfsPath};
 
 use crate::mount::Mount;
@@ -194,7 +194,7 @@ impl Directory for UnshadowedDirectory {
         if kind == ChildKind::Link { None } else { self.inner.prefilter(name, kind) }
     }
 
-    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<SearchableContent> {
         self.refuse_shadowed(name)?;
         self.inner.open_file(name, kind)
     }

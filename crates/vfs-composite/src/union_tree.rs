@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, ResolveResult, Result, VfsPath};
 
 use crate::mount_table::MountTable;
@@ -140,7 +140,7 @@ impl Directory for UnionDirectory {
         if self.is_mount_name(name) { None } else { self.backing_dir().ok()?.prefilter(name, kind) }
     }
 
-    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<SearchableContent> {
         if self.is_mount_name(name) {
             Err(Error::of(ErrorKind::IsADirectory))
         } else {

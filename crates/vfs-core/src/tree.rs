@@ -155,7 +155,7 @@ impl TreeEntry {
 }
 
 /// The content of a file that was opened for searching.
-pub enum Opened {
+pub enum SearchableContent {
     /// The content is in memory.
     Bytes {
         /// The content.
@@ -179,27 +179,29 @@ pub enum Opened {
 /// A callback that receives the [`Sketch`] of a whole file, for [`Directory::prefilter`]. A search that makes no sketch drops the callback.
 pub type SketchCallback = Box<dyn FnOnce(Sketch) + Send>;
 
-impl Opened {
+impl SearchableContent {
     /// Creates a content of about `size` bytes that is read while it is searched.
     pub fn reader(reader: impl Read + Send + 'static, size: u64) -> Self {
         Self::Reader { reader: Box::new(reader), size, learn: None }
     }
 }
 
-impl From<Bytes> for Opened {
+impl From<Bytes> for SearchableContent {
     fn from(bytes: Bytes) -> Self {
         Self::Bytes { bytes, is_binary: None, learn: None }
     }
 }
 
-impl fmt::Debug for Opened {
+impl fmt::Debug for SearchableContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Opened::Bytes { bytes, is_binary, .. } => {
+            SearchableContent::Bytes { bytes, is_binary, .. } => {
                 let size = bytes.len();
                 f.debug_struct("Bytes").field("size", &size).field("is_binary", is_binary).finish_non_exhaustive()
             }
-            Opened::Reader { size, .. } => f.debug_struct("Reader").field("size", size).finish_non_exhaustive(),
+            SearchableContent::Reader { size, .. } => {
+                f.debug_struct("Reader").field("size", size).finish_non_exhaustive()
+            }
         }
     }
 }
@@ -219,7 +221,7 @@ impl fmt::Debug for Opened {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Tree, TreeEntry};
+/// use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Tree, TreeEntry};
 /// use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
 ///
 /// /// A tree with one file, `/hello`.
@@ -254,8 +256,8 @@ impl fmt::Debug for Opened {
 ///         Ok(FileInfo::file(path, 5, Version::new("1")))
 ///     }
 ///
-///     fn open_file(&self, _name: &str, _kind: ChildKind) -> Result<Opened> {
-///         Ok(Opened::from(bytes::Bytes::from("hello")))
+///     fn open_file(&self, _name: &str, _kind: ChildKind) -> Result<SearchableContent> {
+///         Ok(SearchableContent::from(bytes::Bytes::from("hello")))
 ///     }
 ///
 ///     fn resolve(&self, name: &str) -> Result<ResolveResult> {
@@ -347,7 +349,7 @@ pub trait Directory: Send + Sync + 'static {
     ///
     /// With [`ChildKind::Link`], a link inside the tree is followed; with [`ChildKind::File`], it is not. If the entry is no
     /// longer a regular file, the method fails without blocking.
-    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened>;
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<SearchableContent>;
 
     /// Resolves all links of the entry `name`, to a path of the backend.
     fn resolve(&self, name: &str) -> Result<ResolveResult>;

@@ -9,7 +9,9 @@ use futures::stream::BoxStream;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::operation::{Request as _, UnaryRequest};
 use vfs_core::path::{MapPaths, PathMapping};
-use vfs_core::tree::{ChildKind, Directory, Listing, MappedTree, OpenTreeRequest, Opened, Tree, TreeEntry, TreeUse};
+use vfs_core::tree::{
+    ChildKind, Directory, Listing, MappedTree, OpenTreeRequest, SearchableContent, Tree, TreeEntry, TreeUse,
+};
 use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
@@ -358,7 +360,7 @@ impl Directory for EmptyDirectory {
         Err(Error::not_found(&path))
     }
 
-    fn open_file(&self, _name: &str, _kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, _name: &str, _kind: ChildKind) -> Result<SearchableContent> {
         Err(Error::of(ErrorKind::NotFound))
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::state::{FileData, FileText};
-use vfs_core::tree::{Opened, Sketch, SketchCallback};
+use vfs_core::tree::{SearchableContent, Sketch, SketchCallback};
 use vfs_core::{Error, FileInfo, Result, Version, VfsPath};
 
 /// The format of file contents in an agent's state.
@@ -90,13 +90,13 @@ impl MemoryFile {
     }
 
     /// Opens the content for a search, which computes the search data unless it is the first search.
-    pub(crate) fn open(self: &Arc<Self>) -> Opened {
+    pub(crate) fn open(self: &Arc<Self>) -> SearchableContent {
         let is_first = self.is_binary.get().is_none();
         let learn = (!is_first && self.sketch.get().is_none()).then(|| {
             let file = Arc::clone(self);
             Box::new(move |sketch| drop(file.sketch.set(sketch))) as SketchCallback
         });
-        Opened::Bytes { bytes: self.content.clone(), is_binary: Some(self.is_binary()), learn }
+        SearchableContent::Bytes { bytes: self.content.clone(), is_binary: Some(self.is_binary()), learn }
     }
 
     pub(crate) fn size(&self) -> u64 {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, ResolveResult, Result, VfsPath};
 
 use crate::file_map::{DirectoryChild, FileMap, FileMapEntry};
@@ -168,7 +168,7 @@ impl Directory for MemoryDir {
         self.file(name)?.sketch().cloned()
     }
 
-    fn open_file(&self, name: &str, _kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, _kind: ChildKind) -> Result<SearchableContent> {
         Ok(match self.file(name) {
             Some(file) => file.open(),
             None => self.tree.files.find_file(&self.path.child(name)?)?.open(),
@@ -227,7 +227,9 @@ mod tests {
         let tree = tree(&["/d/f"]);
         let root = MemoryDir::new(&tree, VfsPath::root());
         let dir = root.open_dir("d", &path("/d")).expect("a directory");
-        let Ok(Opened::Bytes { bytes, .. }) = dir.open_file("f", ChildKind::File) else { panic!("a file in memory") };
+        let Ok(SearchableContent::Bytes { bytes, .. }) = dir.open_file("f", ChildKind::File) else {
+            panic!("a file in memory")
+        };
         let stored = tree.files.find_file(&path("/d/f")).expect("a file");
         assert_eq!(bytes.as_ptr(), stored.content().as_ptr());
         assert_eq!(root.open_file("d", ChildKind::File).expect_err("a directory").kind(), ErrorKind::IsADirectory);
@@ -242,7 +244,7 @@ mod tests {
         let root = MemoryDir::new(&tree(&["/f"]), VfsPath::root());
         root.list().expect("a listing");
         let learn = || match root.open_file("f", ChildKind::File) {
-            Ok(Opened::Bytes { learn, .. }) => learn,
+            Ok(SearchableContent::Bytes { learn, .. }) => learn,
             other => panic!("a file in memory, not {other:?}"),
         };
         assert!(learn().is_none());

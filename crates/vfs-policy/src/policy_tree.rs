@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
-use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, TreeEntry};
 use vfs_core::{Backend, Error, ErrorKind, FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::policy::{Decision, Permission, PolicyHook};
@@ -212,7 +212,7 @@ impl Directory for PolicyDirectory {
         Some(sketch)
     }
 
-    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<SearchableContent> {
         self.may_open(name)?;
         without_files_of_links(self.inner.open_file(name, kind))
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::{Buf as _, Bytes};
 use tokio::runtime::Handle;
 use vfs_core::search::{HiddenNames, IgnoreMode};
-use vfs_core::tree::{self, ChildKind, Listing, Opened, Tree, TreeEntry};
+use vfs_core::tree::{self, ChildKind, Listing, SearchableContent, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::exec::RemoteExec;
@@ -204,7 +204,7 @@ impl<E: RemoteExec> tree::Directory for RemoteDir<E> {
         }
     }
 
-    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<SearchableContent> {
         let RemoteTree { place, cx, runtime, contents, .. } = &*self.tree;
         let path = self.path.child(name)?;
         let listed = self.facts(name).filter(|facts| facts.kind == ChildKind::File && kind == ChildKind::File);
@@ -224,7 +224,7 @@ impl<E: RemoteExec> tree::Directory for RemoteDir<E> {
             return Ok(content.into());
         }
         let (tree, at) = (Arc::clone(&self.tree), content.len() as u64);
-        Ok(Opened::reader(RemoteFileReader { tree, path, facts: first.facts, at, block: content }, size))
+        Ok(SearchableContent::reader(RemoteFileReader { tree, path, facts: first.facts, at, block: content }, size))
     }
 
     fn resolve(&self, name: &str) -> Result<ResolveResult> {

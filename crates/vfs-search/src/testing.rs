@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::executor::block_on;
 use vfs_core::search::GrepSummary;
-use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, TreeEntry};
 use vfs_core::{
     Error, ErrorKind, FileInfo, GlobRequest, GlobResult, GrepEvent, GrepRequest, OpContext, Problem, ResolveResult,
     Result, Version, VfsPath,
@@ -256,7 +256,7 @@ impl Directory for TestDirectory {
         cached_sketches.get(&self.child(name)).cloned()
     }
 
-    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<SearchableContent> {
         let path = self.child(name);
         self.tree.opened.lock().expect("not poisoned").push(path.clone());
         if let Some(hook) = &self.tree.on_open {
@@ -274,11 +274,11 @@ impl Directory for TestDirectory {
             Lend::Reader(step) => {
                 let size = bytes.len() as u64;
                 let exhausted = Arc::clone(&self.tree.exhausted);
-                Opened::reader(SlowReader { bytes: Cursor::new(bytes), step, exhausted }, size)
+                SearchableContent::reader(SlowReader { bytes: Cursor::new(bytes), step, exhausted }, size)
             }
         };
         if let Some(cached_sketches) = self.tree.cached_sketches.clone().filter(|_| kind == ChildKind::File) {
-            let (Opened::Bytes { learn, .. } | Opened::Reader { learn, .. }) = &mut opened;
+            let (SearchableContent::Bytes { learn, .. } | SearchableContent::Reader { learn, .. }) = &mut opened;
             *learn = Some(Box::new(move |sketch| {
                 cached_sketches.lock().expect("not poisoned").insert(real, sketch);
             }));

@@ -5,15 +5,19 @@ use std::io::Write;
 use vfs_core::snapshots::SnapshotRequest;
 
 use crate::args::CheckpointArgs;
+use crate::backend_session::BackendSession;
 use crate::exit::{Exit, Failure};
 use crate::layers_at_mount;
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
 /// The message if no checkpoint layer is configured.
 pub(super) const NO_CHECKPOINTS: &str = "there is no layer of the type 'checkpoints' here; see docs/vfs.example.toml";
 
-pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: CheckpointArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    session: &BackendSession,
+    out: &mut StandardOutput,
+    args: CheckpointArgs,
+) -> Result<Exit, Failure> {
     let layer =
         layers_at_mount::find_outermost(&session.configured()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
     let mut request = SnapshotRequest::new();

@@ -8,13 +8,17 @@ use vfs_core::snapshots::SnapshotsRequest;
 
 use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::CheckpointsArgs;
+use crate::backend_session::BackendSession;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
 use crate::layers_at_mount;
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
-pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: CheckpointsArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    session: &BackendSession,
+    out: &mut StandardOutput,
+    args: CheckpointsArgs,
+) -> Result<Exit, Failure> {
     let layer =
         layers_at_mount::find_outermost(&session.configured()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
     let snapshots = layer

@@ -7,13 +7,17 @@ use vfs_versions::{CommitConflict, CommitResult};
 
 use super::diff::{NO_OVERLAY, print_change};
 use crate::args::OverlayArgs;
+use crate::backend_session::BackendSession;
 use crate::escape::escape;
 use crate::exit::{self, Exit, Failure};
 use crate::layers_at_mount;
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
-pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: OverlayArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    session: &BackendSession,
+    out: &mut StandardOutput,
+    args: OverlayArgs,
+) -> Result<Exit, Failure> {
     let mut conflicting_paths = Vec::new();
     let mut files = 0;
     // The outermost overlay first, so that its changes go through the overlays below it.

@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
+use crate::backend_session::BackendSession;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
-pub(super) fn check(session: &Session, out: &mut StandardOutput) -> Result<Exit, Failure> {
+pub(super) fn check(session: &BackendSession, out: &mut StandardOutput) -> Result<Exit, Failure> {
     let configured = session.configured()?;
     for mount in configured.composite.mounts() {
         writeln!(out, "{} is {}", escape(mount.path.as_str()), escape(&mount.backend))?;

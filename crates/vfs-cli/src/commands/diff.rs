@@ -5,16 +5,16 @@ use std::io::{self, Write};
 use vfs_core::snapshots::{ChangeKind, FileChange};
 
 use crate::args::DiffArgs;
+use crate::backend_session::BackendSession;
 use crate::escape::escape;
 use crate::exit::{self, Exit, Failure};
 use crate::layers_at_mount;
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
 /// The message if no overlay is configured.
 pub(super) const NO_OVERLAY: &str = "there is no layer of the type 'overlay' here; see docs/vfs.example.toml";
 
-pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: DiffArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args: DiffArgs) -> Result<Exit, Failure> {
     let path = session.path_or_root(args.path.as_deref())?;
     for overlay in layers_at_mount::find(&session.configured()?.overlays, None, NO_OVERLAY)? {
         let changes = overlay.diff(&session.cx).await?.changes;

@@ -6,12 +6,16 @@ use vfs_core::VfsPath;
 
 use super::diff::{NO_OVERLAY, print_change};
 use crate::args::{DiscardArgs, OverlayArgs};
+use crate::backend_session::BackendSession;
 use crate::exit::{Exit, Failure};
 use crate::layers_at_mount;
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
-pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: DiscardArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    session: &BackendSession,
+    out: &mut StandardOutput,
+    args: DiscardArgs,
+) -> Result<Exit, Failure> {
     let DiscardArgs { of: OverlayArgs { json, mount }, paths } = args;
     let mut paths = paths.iter().map(|path| session.path(path)).collect::<Result<Vec<_>, _>>()?;
     if paths.is_empty() {

@@ -6,9 +6,9 @@ use vfs_core::error::ErrorDetail;
 use vfs_core::{Backend, Content, EditRequest, Error, ErrorKind, ReadRequest, VfsPath};
 
 use crate::args::EditArgs;
+use crate::backend_session::BackendSession;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
 /// Maximum number of lines that an error shows.
@@ -17,7 +17,7 @@ const MAX_LINES: usize = 10;
 /// Maximum number of bytes of each shown line.
 const MAX_LINE_BYTES: usize = 200;
 
-pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: EditArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args: EditArgs) -> Result<Exit, Failure> {
     let mut request = EditRequest::new(session.path(&args.path)?, args.old, args.new);
     if args.all {
         request = request.replace_all();
@@ -60,7 +60,7 @@ fn add_advice(error: Error, path: &VfsPath) -> Error {
 }
 
 /// Returns the lines of the file `path` that `error` refers to: those with the text, or the most similar ones.
-async fn related_lines(session: &Session, path: &VfsPath, error: &Error) -> Vec<String> {
+async fn related_lines(session: &BackendSession, path: &VfsPath, error: &Error) -> Vec<String> {
     match error.detail() {
         Some(ErrorDetail::NoMatch { nearest, .. }) => nearest
             .iter()
@@ -91,7 +91,7 @@ async fn related_lines(session: &Session, path: &VfsPath, error: &Error) -> Vec<
 }
 
 /// Returns the beginning of the line with this 1-based number; `None` if it cannot be read.
-async fn read_line(session: &Session, path: &VfsPath, number: u64) -> Option<String> {
+async fn read_line(session: &BackendSession, path: &VfsPath, number: u64) -> Option<String> {
     let request = ReadRequest::new(path.clone()).lines(number.checked_sub(1)?, 1).max_bytes(MAX_LINE_BYTES as u64 + 1);
     match session.backend.read(&session.cx, request).await.ok()?.content {
         Content::Text(text) => Some(truncate_line(text.trim_end_matches(['\r', '\n'])).to_owned()),

@@ -10,9 +10,9 @@ use serde_json::Value;
 use vfs_core::{Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse};
 
 use crate::args::ExecArgs;
+use crate::backend_session::BackendSession;
 use crate::exit::{self, Exit, Failure};
 use crate::jobs;
-use crate::session::Session;
 use crate::shell_selection::{ShellKind, no_shell, streaming_shell};
 use crate::standard_output::StandardOutput;
 use crate::standard_streams;
@@ -21,7 +21,7 @@ use crate::standard_streams;
 const UNLIMITED_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 pub(super) async fn run(
-    session: &Session,
+    session: &BackendSession,
     out: &mut StandardOutput,
     args: ExecArgs,
     keep_job: Option<String>,
@@ -50,7 +50,7 @@ pub(super) async fn run(
     }
 }
 
-fn request(session: &Session, args: &ExecArgs) -> Result<ExecuteRequest, Failure> {
+fn request(session: &BackendSession, args: &ExecArgs) -> Result<ExecuteRequest, Failure> {
     let mut cwd = session.path_or_root(args.cwd.as_deref())?;
     if args.shell.sandbox {
         // In a sandbox the root is one directory among those of the system.
@@ -96,7 +96,7 @@ impl Serialize for ExecuteOutput<'_> {
 
 /// Prints the output of a command as it arrives.
 async fn stream(
-    session: &Session,
+    session: &BackendSession,
     out: &mut StandardOutput,
     backend: Arc<dyn Backend>,
     request: ExecuteRequest,

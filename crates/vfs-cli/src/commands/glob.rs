@@ -5,14 +5,14 @@ use std::io::Write;
 use vfs_core::{Backend, Error, ErrorKind, GlobRequest};
 
 use crate::args::GlobArgs;
+use crate::backend_session::BackendSession;
 use crate::exit::{self, Exit, Failure};
 use crate::progress_line::ProgressLine;
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
 const QUOTE_ADVICE: &str = "quote the pattern, so that the shell does not expand it: vfs glob '*.rs'";
 
-pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: GlobArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args: GlobArgs) -> Result<Exit, Failure> {
     let is_plain = !args.pattern.contains(['*', '?', '[', '{']);
     if !args.rest.is_empty() {
         let count = args.rest.len() + 2;

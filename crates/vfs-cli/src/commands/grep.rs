@@ -9,11 +9,11 @@ use vfs_core::{
 };
 
 use crate::args::GrepArgs;
+use crate::backend_session::BackendSession;
 use crate::exit::{self, Exit, Failure};
 use crate::match_printer::{GroupSeparator, MatchPrinter};
 use crate::progress_line::ProgressLine;
 use crate::search_hints;
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
 /// Maximum number of bytes of a printed line, 16 MiB: lines are printed whole, and memory is bounded.
@@ -26,7 +26,7 @@ enum GrepFormat {
     Json,
 }
 
-pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: GrepArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args: GrepArgs) -> Result<Exit, Failure> {
     let json = args.json;
     let (patterns, path) = patterns(&args)?;
     let literal_hint = patterns
@@ -119,7 +119,7 @@ fn patterns(args: &GrepArgs) -> Result<(Vec<Pattern>, Option<String>), Failure> 
 
 /// Returns the request for the arguments.
 fn request(
-    session: &Session,
+    session: &BackendSession,
     args: GrepArgs,
     patterns: Vec<Pattern>,
     path: Option<&str>,
@@ -174,7 +174,7 @@ fn write_event(out: &mut StandardOutput, format: &mut GrepFormat, event: &GrepEv
 }
 
 /// Returns whether `path`, the start of a search, is a file.
-async fn is_file(session: &Session, path: &VfsPath) -> bool {
+async fn is_file(session: &BackendSession, path: &VfsPath) -> bool {
     let info = session.backend.stat(&session.cx, StatRequest::new(path.clone())).await;
     info.is_ok_and(|info| !info.is_dir)
 }

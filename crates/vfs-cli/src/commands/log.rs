@@ -8,16 +8,16 @@ use vfs_core::Error;
 use vfs_layers::{AuditHead, AuditParts, AuditRecord};
 
 use crate::args::{BackendArgs, LogArgs};
+use crate::backend_session::BackendSession;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
 use crate::layers_at_mount;
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
 const NO_AUDIT: &str = "there is no layer of the type 'audit' here; see docs/vfs.example.toml";
 
 pub(super) async fn run(backend: &BackendArgs, out: &mut StandardOutput, args: LogArgs) -> Result<Exit, Failure> {
-    let logs = Session::audit_logs(backend).await?;
+    let logs = BackendSession::audit_logs(backend).await?;
     let log = layers_at_mount::find_outermost(&logs, args.of.mount.as_deref(), NO_AUDIT)?;
     let parts = log.layer.parts().await?;
     if args.verify {

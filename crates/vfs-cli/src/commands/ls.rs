@@ -6,11 +6,11 @@ use chrono::SecondsFormat;
 use vfs_core::{Backend, FileInfo, LsRequest};
 
 use crate::args::LsArgs;
+use crate::backend_session::BackendSession;
 use crate::exit::{self, Exit, Failure};
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
-pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: LsArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args: LsArgs) -> Result<Exit, Failure> {
     let mut request = LsRequest::new(session.path_or_root(args.path.as_deref())?);
     if args.recursive {
         request = request.recursive();

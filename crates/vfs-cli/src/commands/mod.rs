@@ -32,9 +32,9 @@ mod write;
 use std::io::Write;
 
 use crate::args::{Args, BackendArgs, Command, ConfigCommand, PolicyCommand, SandboxCommand};
+use crate::backend_session::BackendSession;
 use crate::exit::{Exit, Failure};
 use crate::path_suggestions;
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 use crate::store_argument::MissingStore;
 
@@ -67,7 +67,7 @@ async fn dispatch(args: Args, out: &mut StandardOutput) -> Result<Exit, Failure>
     } else {
         MissingStore::Refuse
     };
-    let session = Session::open(&backend, missing).await?;
+    let session = BackendSession::open(&backend, missing).await?;
     let expects_existing_path = matches!(
         command,
         Command::Ls(_)
@@ -92,7 +92,7 @@ async fn dispatch(args: Args, out: &mut StandardOutput) -> Result<Exit, Failure>
 }
 
 async fn run_on_session(
-    session: &Session,
+    session: &BackendSession,
     out: &mut StandardOutput,
     command: Command,
     backend: &BackendArgs,

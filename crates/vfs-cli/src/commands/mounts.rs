@@ -8,12 +8,12 @@ use vfs_core::Backend;
 use vfs_core::backend::Access;
 
 use crate::args::MountsArgs;
+use crate::backend_session::BackendSession;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
-pub(super) fn run(session: &Session, out: &mut StandardOutput, args: MountsArgs) -> Result<Exit, Failure> {
+pub(super) fn run(session: &BackendSession, out: &mut StandardOutput, args: MountsArgs) -> Result<Exit, Failure> {
     let mut mounts = match session.configured() {
         Ok(configured) => configured.composite.mounts(),
         Err(_) => CompositeBackend::new(Arc::clone(&session.backend)).mounts(),

@@ -6,12 +6,16 @@ use vfs_core::{Backend as _, ExecuteRequest, ResolveRequest, VfsPath};
 use vfs_policy::{Explanation, RuleEffect};
 
 use crate::args::ExplainArgs;
+use crate::backend_session::BackendSession;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
-pub(super) async fn explain(session: &Session, out: &mut StandardOutput, args: ExplainArgs) -> Result<Exit, Failure> {
+pub(super) async fn explain(
+    session: &BackendSession,
+    out: &mut StandardOutput,
+    args: ExplainArgs,
+) -> Result<Exit, Failure> {
     let path = session.path(&args.path)?;
     let mut decisions = decisions(session, &args, &path)?;
     let real = real_path(session, &args.operation, &path).await?;
@@ -34,7 +38,7 @@ pub(super) async fn explain(session: &Session, out: &mut StandardOutput, args: E
 }
 
 /// Returns one explanation for each permission at `path`: that of the policy that decides, because all policies have to allow it.
-fn decisions(session: &Session, args: &ExplainArgs, path: &VfsPath) -> Result<Vec<Explanation>, Failure> {
+fn decisions(session: &BackendSession, args: &ExplainArgs, path: &VfsPath) -> Result<Vec<Explanation>, Failure> {
     let (configured, actor) = (session.configured()?, session.cx.actor());
     let explanations = match &args.command {
         None => configured.explain(actor, &args.operation, path)?,
@@ -62,7 +66,7 @@ fn decisions(session: &Session, args: &ExplainArgs, path: &VfsPath) -> Result<Ve
 }
 
 /// Resolves links in `path`; returns `None` without links, for operations on links themselves, and if the path cannot be resolved.
-async fn real_path(session: &Session, operation: &str, path: &VfsPath) -> Result<Option<VfsPath>, Failure> {
+async fn real_path(session: &BackendSession, operation: &str, path: &VfsPath) -> Result<Option<VfsPath>, Failure> {
     if matches!(operation, "delete" | "rename" | "execute" | "execute_stream") {
         return Ok(None);
     }

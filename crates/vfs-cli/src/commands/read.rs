@@ -9,14 +9,14 @@ use vfs_core::error::ErrorDetail;
 use vfs_core::{Backend, Error, ErrorKind, ReadRequest, Result as VfsResult, Truncation, Version, VfsPath, format};
 
 use crate::args::ReadArgs;
+use crate::backend_session::BackendSession;
 use crate::exit::{Exit, Failure};
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
 /// Size of a chunk in bytes, 2 MiB. Only one chunk is in memory at a time.
 const CHUNK_SIZE: u64 = 2 << 20;
 
-pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: ReadArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args: ReadArgs) -> Result<Exit, Failure> {
     let path = session.path(&args.path)?;
     if args.numbered {
         return print_numbered(session, out, path, args).await;
@@ -50,7 +50,7 @@ pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: ReadA
 
 /// Prints one window with line numbers, as an agent sees it.
 async fn print_numbered(
-    session: &Session,
+    session: &BackendSession,
     out: &mut StandardOutput,
     path: VfsPath,
     args: ReadArgs,
@@ -67,7 +67,7 @@ async fn print_numbered(
 }
 
 /// Returns the offset of the line after the first `lines`, or `None` if the file has no such line.
-async fn find_line_start(session: &Session, path: &VfsPath, lines: u64) -> VfsResult<Option<u64>> {
+async fn find_line_start(session: &BackendSession, path: &VfsPath, lines: u64) -> VfsResult<Option<u64>> {
     match session.backend.read(&session.cx, ReadRequest::new(path.clone()).lines(lines, 0)).await {
         Ok(window) => Ok(Some(window.bytes.start)),
         Err(error) if matches!(error.detail(), Some(ErrorDetail::OffsetOutOfRange { .. })) => Ok(None),
@@ -77,7 +77,7 @@ async fn find_line_start(session: &Session, path: &VfsPath, lines: u64) -> VfsRe
 
 /// Prints the bytes of `request` unchanged. If `version` is given, another version of the file is an error.
 async fn print_bytes(
-    session: &Session,
+    session: &BackendSession,
     out: &mut StandardOutput,
     request: ReadRequest,
     version: Option<Version>,

@@ -5,12 +5,12 @@ use std::io::Write;
 use vfs_core::{Backend, DeleteRequest};
 
 use crate::args::RmArgs;
+use crate::backend_session::BackendSession;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
-pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: RmArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args: RmArgs) -> Result<Exit, Failure> {
     let mut request = DeleteRequest::new(session.path(&args.path)?);
     if args.recursive {
         request = request.recursive();

@@ -6,12 +6,12 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use vfs_core::{Backend, StatRequest};
 
 use crate::args::StatArgs;
+use crate::backend_session::BackendSession;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
-pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: StatArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args: StatArgs) -> Result<Exit, Failure> {
     let info = session.backend.stat(&session.cx, StatRequest::new(session.path(&args.path)?)).await?;
     if args.json {
         out.json(&info)?;

@@ -5,12 +5,16 @@ use std::io::Write;
 use vfs_core::{Backend, CopyRequest, Error, ErrorKind, RenameRequest, StatRequest, VfsPath};
 
 use crate::args::TransferArgs;
+use crate::backend_session::BackendSession;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
-pub(super) async fn rename(session: &Session, out: &mut StandardOutput, args: TransferArgs) -> Result<Exit, Failure> {
+pub(super) async fn rename(
+    session: &BackendSession,
+    out: &mut StandardOutput,
+    args: TransferArgs,
+) -> Result<Exit, Failure> {
     let mut request = RenameRequest::new(session.path(&args.from)?, session.path(&args.to)?);
     if args.force {
         request = request.overwrite();
@@ -24,7 +28,11 @@ pub(super) async fn rename(session: &Session, out: &mut StandardOutput, args: Tr
     Ok(Exit::Success)
 }
 
-pub(super) async fn copy(session: &Session, out: &mut StandardOutput, args: TransferArgs) -> Result<Exit, Failure> {
+pub(super) async fn copy(
+    session: &BackendSession,
+    out: &mut StandardOutput,
+    args: TransferArgs,
+) -> Result<Exit, Failure> {
     let mut request = CopyRequest::new(session.path(&args.from)?, session.path(&args.to)?);
     if args.force {
         request = request.overwrite();
@@ -41,7 +49,7 @@ pub(super) async fn copy(session: &Session, out: &mut StandardOutput, args: Tran
 }
 
 /// Adds what to write instead to an error about an existing target.
-async fn add_advice(session: &Session, error: Error, from: &VfsPath, to: &VfsPath) -> Error {
+async fn add_advice(session: &BackendSession, error: Error, from: &VfsPath, to: &VfsPath) -> Error {
     let concerns_target = error.path() == Some(to.as_str());
     if !concerns_target || !matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::IsADirectory) {
         return error;

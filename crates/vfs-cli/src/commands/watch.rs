@@ -8,13 +8,13 @@ use vfs_core::watch::{Change, Cursor, WatchRequest};
 use vfs_core::{Backend, Error, ErrorKind, StatRequest, VfsPath};
 
 use crate::args::WatchArgs;
+use crate::backend_session::BackendSession;
 use crate::escape::escape;
 use crate::exit::{self, Exit, Failure};
 use crate::path_suggestions;
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 
-pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: WatchArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args: WatchArgs) -> Result<Exit, Failure> {
     let path = session.path_or_root(args.path.as_deref())?;
     let unsupported = || Error::new(ErrorKind::Unsupported, "this backend has no change feed").with_path(&path);
     let watch = session.backend.as_watch().ok_or_else(unsupported)?;
@@ -47,7 +47,7 @@ pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: Watch
 }
 
 /// Prints a warning for each mount below `path` whose changes are not reported.
-fn warn_without_feed(session: &Session, path: &VfsPath) {
+fn warn_without_feed(session: &BackendSession, path: &VfsPath) {
     let Ok(configured) = session.configured() else { return };
     let lacks_feed = |mount: &MountInfo| !mount.has_feed && mount.path != *path && mount.path.starts_with(path);
     for mount in configured.composite.mounts().into_iter().filter(lacks_feed) {

@@ -6,16 +6,16 @@ use bytes::Bytes;
 use vfs_core::{Backend, Error, ErrorKind, OpenWriterRequest, VfsPath, WriteMode, WriteResult};
 
 use crate::args::WriteArgs;
+use crate::backend_session::BackendSession;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::session::Session;
 use crate::standard_output::StandardOutput;
 use crate::standard_streams;
 
 /// Size of a chunk in bytes, 4 MiB.
 const CHUNK_SIZE: u64 = 4 << 20;
 
-pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: WriteArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args: WriteArgs) -> Result<Exit, Failure> {
     let path = session.path(&args.path)?;
     if args.modified_at.is_some() && !session.backend.capabilities(&path).set_times {
         let message = "the time of a file cannot be set here; leave out --modified-at";
@@ -33,7 +33,7 @@ pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: Write
 }
 
 /// Writes standard input: in one request if it fits in a chunk or is appended, otherwise chunk by chunk.
-async fn write(session: &Session, request: OpenWriterRequest) -> Result<WriteResult, Failure> {
+async fn write(session: &BackendSession, request: OpenWriterRequest) -> Result<WriteResult, Failure> {
     let (backend, cx) = (&session.backend, &session.cx);
     let mut input = standard_streams::stdin()?;
     let is_append = request.mode == WriteMode::Append;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
+use super::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, TreeEntry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
 use crate::path_mapping::{MapPaths as _, PathMapping};
@@ -109,7 +109,7 @@ impl Directory for MappedDirectory {
         if kind == ChildKind::File { self.inner.prefilter(name, kind) } else { None }
     }
 
-    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<SearchableContent> {
         // Only a link is followed when it is opened.
         let within = if kind == ChildKind::Link { self.check_within(name) } else { Ok(()) };
         within.and_then(|()| self.inner.open_file(name, kind)).map_err(|error| self.error(error, name))

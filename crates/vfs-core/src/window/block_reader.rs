@@ -1,6 +1,6 @@
 //! Block access to files in memory or behind a source.
 
-use super::source::{BLOCK_BYTES, SMALL_SOURCE_BYTES, Source};
+use super::content_source::{BLOCK_BYTES, ContentSource, SMALL_SOURCE_BYTES};
 use crate::buffer;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -35,7 +35,7 @@ impl BlockReader for MemoryBlockReader<'_> {
 
 /// A reader of a file behind a source, which buffers the last part.
 pub(super) struct SourceBlockReader<'a> {
-    source: &'a mut dyn Source,
+    source: &'a mut dyn ContentSource,
     buffer: Vec<u8>,
     filled: usize,
     start: u64,
@@ -43,7 +43,7 @@ pub(super) struct SourceBlockReader<'a> {
 }
 
 impl<'a> SourceBlockReader<'a> {
-    pub(super) fn new(source: &'a mut dyn Source) -> Self {
+    pub(super) fn new(source: &'a mut dyn ContentSource) -> Self {
         Self { source, buffer: Vec::new(), filled: 0, start: 0, end: None }
     }
 
@@ -121,7 +121,7 @@ pub(super) enum SourceContent<'a> {
 }
 
 /// Reads a small file whole; if it is longer than its reported size, returns block access instead.
-pub(super) fn open(source: &mut dyn Source) -> Result<SourceContent<'_>> {
+pub(super) fn open(source: &mut dyn ContentSource) -> Result<SourceContent<'_>> {
     let size = usize::try_from(source.size()).unwrap_or(usize::MAX);
     let mut file = SourceBlockReader::new(source);
     if size > SMALL_SOURCE_BYTES {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::block_reader::{BlockReader, MAX_BYTES_BEYOND_SIZE};
-use super::source::max_bytes;
+use super::content_source::max_bytes;
 use crate::buffer;
 use crate::error::{Error, Result};
 use crate::text::{self, SAMPLE};

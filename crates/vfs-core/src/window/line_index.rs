@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::source::BLOCK_BYTES;
+use super::content_source::BLOCK_BYTES;
 
 /// The initial distance of two marks in bytes.
 const MARK_INTERVAL: u64 = BLOCK_BYTES as u64;

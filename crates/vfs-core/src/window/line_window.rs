@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use super::block_reader::{BlockReader, MemoryBlockReader};
+use super::content_source::{BLOCK_BYTES, max_bytes};
 use super::encoded_newline::EncodedNewline;
 use super::line_index::{LineIndex, LineIndexMark};
-use super::source::{BLOCK_BYTES, max_bytes};
 use crate::buffer;
 use crate::error::{Error, ErrorDetail, Result};
 use crate::text::{self, SAMPLE, SampleExtent, Sniffed};

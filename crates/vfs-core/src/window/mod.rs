@@ -2,21 +2,21 @@
 
 mod block_reader;
 mod byte_window;
+mod content_source;
 mod encoded_newline;
 mod line_index;
 mod line_window;
-mod source;
 #[cfg(test)]
 mod tests;
 
 use bytes::Bytes;
 
+pub use self::content_source::ContentSource;
 pub use self::line_index::LineIndex;
-pub use self::source::Source;
 pub use crate::types::{ByteRange, ContentForm};
 
 use self::block_reader::{MemoryBlockReader, SourceBlockReader, SourceContent, open};
-use self::source::SMALL_SOURCE_BYTES;
+use self::content_source::SMALL_SOURCE_BYTES;
 use crate::error::{Error, Result};
 use crate::types::{ReadRequest, ReadResult, Version};
 
@@ -40,7 +40,7 @@ use crate::types::{ReadRequest, ReadResult, Version};
 /// * `not_text`: the `offset` of a binary file is not 0.
 /// * `too_large`: the file has more than 64 MiB beyond its reported size.
 /// * Errors of `source`.
-pub fn read(source: &mut dyn Source, request: &ReadRequest, version: Version) -> Result<ReadResult> {
+pub fn read(source: &mut dyn ContentSource, request: &ReadRequest, version: Version) -> Result<ReadResult> {
     read_source(source, None, request, version)
 }
 
@@ -70,7 +70,7 @@ pub fn read(source: &mut dyn Source, request: &ReadRequest, version: Version) ->
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 pub fn read_indexed(
-    source: &mut dyn Source,
+    source: &mut dyn ContentSource,
     index: &mut LineIndex,
     request: &ReadRequest,
     version: Version,
@@ -79,7 +79,7 @@ pub fn read_indexed(
 }
 
 fn read_source(
-    source: &mut dyn Source,
+    source: &mut dyn ContentSource,
     index: Option<&mut LineIndex>,
     request: &ReadRequest,
     version: Version,

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::block_reader::{MemoryBlockReader, SourceBlockReader};
-use super::source::BLOCK_BYTES;
+use super::content_source::BLOCK_BYTES;
 use super::*;
 use crate::error::{ErrorDetail, ErrorKind};
 use crate::path::VfsPath;
@@ -24,7 +24,7 @@ struct Trickle<'a> {
     step: usize,
 }
 
-impl Source for Trickle<'_> {
+impl ContentSource for Trickle<'_> {
     fn size(&self) -> u64 {
         self.says
     }
@@ -42,7 +42,7 @@ impl Source for Trickle<'_> {
 /// A source that never ends.
 struct Endless;
 
-impl Source for Endless {
+impl ContentSource for Endless {
     fn size(&self) -> u64 {
         0
     }
@@ -280,7 +280,7 @@ struct Counting<'a> {
     read: u64,
 }
 
-impl Source for Counting<'_> {
+impl ContentSource for Counting<'_> {
     fn size(&self) -> u64 {
         self.content.size()
     }

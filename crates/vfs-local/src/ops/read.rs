@@ -127,7 +127,7 @@ struct OpenFileSource<'a> {
     cx: &'a OpContext,
 }
 
-impl window::Source for OpenFileSource<'_> {
+impl window::ContentSource for OpenFileSource<'_> {
     fn size(&self) -> u64 {
         self.size
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{self, FileType, OFlags};
 use rustix::io::Errno;
-use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, SketchCallback, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Sketch, SketchCallback, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, ResolveResult, Result, VfsPath};
 
 use crate::fs::directory_entries::for_each_entry;
@@ -256,7 +256,7 @@ impl Directory for LocalTreeDir {
         })
     }
 
-    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<SearchableContent> {
         let fd = if kind == ChildKind::Link {
             self.tree.local_fs.open_file(&self.path.child(name)?)?.fd
         } else {
@@ -267,7 +267,7 @@ impl Directory for LocalTreeDir {
         let metadata = Metadata::from_fd(fd.as_fd()).map_err(from_errno)?;
         metadata.check_readable_file(self.tree.local_fs.hard_links)?;
         let learn = if kind == ChildKind::File { self.learner(name, &metadata) } else { None };
-        Ok(Opened::Reader { size: metadata.size(), reader: Box::new(FdReader(fd)), learn })
+        Ok(SearchableContent::Reader { size: metadata.size(), reader: Box::new(FdReader(fd)), learn })
     }
 
     fn resolve(&self, name: &str) -> Result<ResolveResult> {
@@ -371,8 +371,8 @@ mod tests {
         let tree = tree(Path::new("/etc"));
         let dir = directory(&tree, "/");
         let read = || match dir.open_file("passwd", ChildKind::File).expect("anybody may read it") {
-            Opened::Reader { reader, .. } => io::read_to_string(reader).expect("it is text"),
-            Opened::Bytes { .. } => panic!("it is on disk"),
+            SearchableContent::Reader { reader, .. } => io::read_to_string(reader).expect("it is text"),
+            SearchableContent::Bytes { .. } => panic!("it is on disk"),
         };
         let text = read();
         let has_foreign_files = std::fs::metadata("/etc/passwd").expect("it is there").uid() != geteuid().as_raw();

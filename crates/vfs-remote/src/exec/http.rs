@@ -1,10 +1,10 @@
 //! HTTP transport: a service that runs code, with retries and request signing.
 
 mod agentkit;
+mod code_execution_api;
 mod config;
 mod http_client;
 mod json_api;
-mod run_code_api;
 mod secret;
 mod volcengine_signature;
 
@@ -18,10 +18,10 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use crate::exec::{Invocation, RemoteExec, RemoteOutput, TransportLimits};
 pub use agentkit::Agentkit;
+pub use code_execution_api::{ApiRequest, CodeExecutionApi, Sign, UnsignedRequest};
 pub use config::{HttpRunConfig, ReplayPolicy};
 use http_client::{HttpClient, Retryability};
 pub use json_api::{BearerToken, JsonApi};
-pub use run_code_api::{ApiRequest, RunCodeApi, Sign, UnsignedRequest};
 pub use secret::Secret;
 pub use volcengine_signature::VolcengineSignature;
 
@@ -32,7 +32,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(200);
 ///
 /// # Behaviour
 ///
-/// * The [`RunCodeApi`] defines the format of requests and responses, the [`Sign`] how requests are signed.
+/// * The [`CodeExecutionApi`] defines the format of requests and responses, the [`Sign`] how requests are signed.
 /// * Each call is one request. The request is sent again if the script cannot have run: if no connection was made, or
 ///   the service answered 429. After any other failure the effects are unknown, and the request is sent again only with
 ///   [`ReplayPolicy::Idempotent`]. A `Retry-After` of up to [`longest_wait`](HttpRunConfig::longest_wait) is obeyed.
@@ -105,7 +105,7 @@ impl RemoteExec for HttpRun {
             let started = Instant::now();
             let fault = match self.client.send(&self.config, &request, time).await {
                 Ok(body) => {
-                    let completed = self.config.api.answer(&request, &body)?;
+                    let completed = self.config.api.parse_response(&request, &body)?;
                     return Ok(within(completed, &invocation));
                 }
                 Err(fault) => fault,

@@ -234,7 +234,7 @@ impl<E: RemoteExec> RemoteFileSource<E> {
     }
 }
 
-impl<E: RemoteExec> window::Source for RemoteFileSource<E> {
+impl<E: RemoteExec> window::ContentSource for RemoteFileSource<E> {
     fn size(&self) -> u64 {
         self.size
     }

@@ -8,7 +8,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::runtime::Handle;
 use vfs_core::operation::UnaryRequest as _;
 use vfs_core::transfer::DownloadRequest;
-use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Tree, TreeEntry};
 use vfs_core::{
     Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, ResolveResult, Result,
     StatRequest, VfsPath,
@@ -143,12 +143,12 @@ impl Directory for BackendDir {
         }
     }
 
-    fn open_file(&self, name: &str, _kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, _kind: ChildKind) -> Result<SearchableContent> {
         let BackendTree { backend, cx, .. } = &*self.tree;
         let request = DownloadRequest::new(self.path.child(name)?);
         let response = self.tree.block_on(request.send(&**backend, cx))?;
         let missing = || Error::new(ErrorKind::Internal, "the backend returned neither content nor an error");
-        response.content.map(Opened::from).ok_or_else(missing)
+        response.content.map(SearchableContent::from).ok_or_else(missing)
     }
 
     fn resolve(&self, name: &str) -> Result<ResolveResult> {

@@ -11,7 +11,7 @@ use grep_searcher::Searcher;
 use memchr::memmem::Finder;
 use memchr::memrchr;
 use vfs_core::search::{BinaryMode, Skipped};
-use vfs_core::tree::{Opened, SketchCallback};
+use vfs_core::tree::{SearchableContent, SketchCallback};
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
 use crate::query::compiled_query::CompiledQuery;
@@ -88,7 +88,7 @@ impl FileSearcher {
     pub(crate) fn search(
         &mut self,
         query: &CompiledQuery,
-        opened: Result<Opened>,
+        opened: Result<SearchableContent>,
         make_path: &dyn Fn() -> Result<VfsPath>,
         item_sink: &mut dyn ItemSink,
         is_interrupted: &dyn Fn() -> bool,
@@ -146,20 +146,24 @@ struct FileSearch<'a> {
 }
 
 impl FileSearch<'_> {
-    fn search_content(&mut self, opened: Opened, sink: &mut FileSink<'_>) -> Result<FileOutcome, SearchAbort> {
+    fn search_content(
+        &mut self,
+        opened: SearchableContent,
+        sink: &mut FileSink<'_>,
+    ) -> Result<FileOutcome, SearchAbort> {
         let max = self.query.max_file_size.unwrap_or(u64::MAX);
         let too_large = || Ok(FileOutcome::Skipped(skipped(|skipped| &mut skipped.too_large)));
         match opened {
-            Opened::Bytes { bytes, .. } if bytes.len() as u64 > max => too_large(),
-            Opened::Bytes { bytes, is_binary, learn } => {
+            SearchableContent::Bytes { bytes, .. } if bytes.len() as u64 > max => too_large(),
+            SearchableContent::Bytes { bytes, is_binary, learn } => {
                 let size = bytes.len() as u64;
                 let learn = self.recorder.accept(self.query, learn, size);
                 let outcome = self.search_haystack(&bytes, is_binary, None, size, sink)?;
                 self.learn(learn, &bytes, &outcome);
                 Ok(outcome)
             }
-            Opened::Reader { size, .. } if size > max => too_large(),
-            Opened::Reader { reader, size, learn } => {
+            SearchableContent::Reader { size, .. } if size > max => too_large(),
+            SearchableContent::Reader { reader, size, learn } => {
                 let learn = self.recorder.accept(self.query, learn, size);
                 let mut buffer = std::mem::take(self.buffer);
                 let result = self.read_and_search(&mut buffer, reader, size, learn, sink);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
 use crate::glob;
@@ -287,8 +287,8 @@ fn read(dir: &dyn Directory, name: &str, kind: ChildKind) -> Result<Bytes> {
         return Err(Error::new(ErrorKind::Unsupported, "the ignore file is a FIFO, socket or device"));
     }
     let text = match dir.open_file(name, kind)? {
-        Opened::Bytes { bytes, .. } => bytes,
-        Opened::Reader { reader, .. } => {
+        SearchableContent::Bytes { bytes, .. } => bytes,
+        SearchableContent::Reader { reader, .. } => {
             let mut text = Vec::new();
             reader.take(MAX_FILE_BYTES + 1).read_to_end(&mut text).map_err(read_error)?;
             text.into()

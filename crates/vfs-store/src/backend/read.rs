@@ -115,7 +115,7 @@ impl<S: Store> StoreFileSource<S> {
     }
 }
 
-impl<S: Store> window::Source for StoreFileSource<S> {
+impl<S: Store> window::ContentSource for StoreFileSource<S> {
     fn size(&self) -> u64 {
         self.stored.size
     }

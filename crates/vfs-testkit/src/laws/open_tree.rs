@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 use vfs_core::search::EntryKinds;
-use vfs_core::tree::{ChildKind, Directory, OpenTreeRequest, Opened, Tree, TreeEntry, TreeUse};
+use vfs_core::tree::{ChildKind, Directory, OpenTreeRequest, SearchableContent, Tree, TreeEntry, TreeUse};
 use vfs_core::{ErrorKind, FileInfo, GlobRequest, LsRequest, ResolveRequest, ResolveResult, Result, VfsPath};
 
 use super::LawResult;
@@ -49,8 +49,8 @@ fn directory(tree: &Arc<dyn Tree>, path: &VfsPath) -> Result<Arc<dyn Directory>>
 
 fn content(dir: &dyn Directory, name: &str) -> Result<Bytes> {
     match dir.open_file(name, ChildKind::File)? {
-        Opened::Bytes { bytes, .. } => Ok(bytes),
-        Opened::Reader { mut reader, .. } => {
+        SearchableContent::Bytes { bytes, .. } => Ok(bytes),
+        SearchableContent::Reader { mut reader, .. } => {
             let mut bytes = Vec::new();
             reader.read_to_end(&mut bytes).expect("the file can be read");
             Ok(bytes.into())

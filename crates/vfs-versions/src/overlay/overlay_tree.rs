@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use vfs_core::path::PathMapping;
-use vfs_core::tree::{ChildKind, Directory, Listing, Opened, Sketch, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, VfsPath};
 
 use super::overlay_state::OverlayState;
@@ -261,7 +261,7 @@ impl Directory for OverlayDirectory {
         }
     }
 
-    fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, kind: ChildKind) -> Result<SearchableContent> {
         match self.side(name)? {
             OverlaySide::Upper(dir) => dir.open_file(name, kind),
             OverlaySide::Base(dir) if kind == ChildKind::Link => match self.changed_target(dir, name)? {
@@ -320,7 +320,7 @@ mod tests {
             self.0.stat(name, path)
         }
 
-        fn open_file(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+        fn open_file(&self, name: &str, kind: ChildKind) -> Result<SearchableContent> {
             self.0.open_file(name, kind)
         }
 

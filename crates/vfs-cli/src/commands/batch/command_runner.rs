@@ -12,8 +12,8 @@ use super::super::exec::ExecuteOutput;
 use super::batch_request::{RequestFields, decode};
 use super::bounded_json::encode;
 use crate::args::{BatchArgs, ShellArgs};
+use crate::backend_session::BackendSession;
 use crate::exit::Failure;
-use crate::session::Session;
 use crate::shell_selection::ShellKind;
 
 /// Runs the commands of a batch, if `--allow exec` permits that.
@@ -35,7 +35,7 @@ struct JobList {
 
 impl CommandRunner {
     /// Opens the shell that the arguments select, if they have `--allow exec`.
-    pub(super) async fn open(session: &Session, args: &BatchArgs) -> Result<Self, Failure> {
+    pub(super) async fn open(session: &BackendSession, args: &BatchArgs) -> Result<Self, Failure> {
         let kind = ShellKind::from_args(args.shell)?;
         let backend = match args.allow {
             Some(_) => Some(session.with_shell(kind).await?),
@@ -51,7 +51,7 @@ impl CommandRunner {
     /// until then; for every other operation, `timeout` is the deadline.
     pub(super) async fn perform(
         &self,
-        session: &Session,
+        session: &BackendSession,
         cx: OpContext,
         op: &str,
         mut fields: RequestFields,
@@ -107,7 +107,7 @@ impl CommandRunner {
     /// # Errors
     ///
     /// Returns the first failure, after all jobs were stopped.
-    pub(super) async fn close(&self, session: &Session) -> Result<()> {
+    pub(super) async fn close(&self, session: &BackendSession) -> Result<()> {
         let jobs = std::mem::take(&mut *self.jobs.lock().unwrap_or_else(PoisonError::into_inner));
         let Some(shell) = self.backend.as_deref().and_then(|backend| backend.as_shell()) else { return Ok(()) };
         let mut result = Ok(());

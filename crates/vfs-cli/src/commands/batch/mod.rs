@@ -18,13 +18,13 @@ use self::batch_answer::{BatchAnswer, OperationError};
 use self::command_runner::CommandRunner;
 use self::request_queue::{ParsedLine, QueuedRequest};
 use crate::args::BatchArgs;
+use crate::backend_session::BackendSession;
 use crate::exit::{Exit, Failure};
 use crate::path_suggestions;
-use crate::session::Session;
 use crate::standard_output::{StandardOutput, wait_until_closed};
 use crate::standard_streams;
 
-pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: BatchArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args: BatchArgs) -> Result<Exit, Failure> {
     standard_streams::check_stdin()?;
     let commands = CommandRunner::open(session, &args).await?;
     let queue = request_queue::start(session.cx.cancel_token())?;
@@ -39,7 +39,7 @@ pub(super) async fn run(session: &Session, out: &mut StandardOutput, args: Batch
 }
 
 /// Performs a queued request and returns its answer.
-async fn answer_request(session: &Session, commands: &CommandRunner, queued: QueuedRequest) -> BatchAnswer {
+async fn answer_request(session: &BackendSession, commands: &CommandRunner, queued: QueuedRequest) -> BatchAnswer {
     let QueuedRequest { line, permit } = queued;
     drop(permit);
     let (mut request, registration) = match line {

@@ -12,8 +12,8 @@ use super::batch_request::{BatchRequest, RequestFields, accept_file_path, decode
 use super::bounded_json::encode;
 use super::command_runner::{COMMAND_OPERATIONS, CommandRunner};
 use super::transfer;
+use crate::backend_session::BackendSession;
 use crate::search_hints;
-use crate::session::Session;
 
 const OPERATIONS: [&str; 19] = [
     "stat",
@@ -99,7 +99,7 @@ pub(super) struct OperationOutput {
 
 /// Performs `request`. The result is that of the operation, with paths as the backend returned them.
 pub(super) async fn perform(
-    session: &Session,
+    session: &BackendSession,
     commands: &CommandRunner,
     cx: OpContext,
     request: BatchRequest,
@@ -125,7 +125,7 @@ pub(super) async fn perform(
 }
 
 async fn perform_command(
-    session: &Session,
+    session: &BackendSession,
     commands: &CommandRunner,
     cx: OpContext,
     op: &str,
@@ -138,7 +138,7 @@ async fn perform_command(
 }
 
 async fn perform_file_operation(
-    session: &Session,
+    session: &BackendSession,
     cx: &OpContext,
     op: &str,
     mut fields: RequestFields,
@@ -189,7 +189,7 @@ struct CapabilitiesRequest {
 }
 
 /// Searches text; without a match, the result has a hint about other searches.
-async fn grep(session: &Session, cx: &OpContext, mut request: GrepRequest) -> Result<OperationOutput> {
+async fn grep(session: &BackendSession, cx: &OpContext, mut request: GrepRequest) -> Result<OperationOutput> {
     let literal_hint = match request.selection {
         LineSelection::NonMatching => None,
         _ => search_hints::literal_pattern_hint(&request.pattern, REGEX_ADVICE),

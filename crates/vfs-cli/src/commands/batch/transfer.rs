@@ -10,7 +10,7 @@ use vfs_core::{
 };
 
 use super::batch_request::{RequestFields, accept_file_path, decode};
-use crate::session::Session;
+use crate::backend_session::BackendSession;
 
 /// Maximum total size of several files in one download in bytes, 256 MiB.
 const MAX_DOWNLOAD_SIZE: u64 = 256 << 20;
@@ -63,7 +63,7 @@ impl InvalidPath {
 
 /// Uploads the files whose paths parse.
 pub(super) async fn upload(
-    session: &Session,
+    session: &BackendSession,
     cx: &OpContext,
     request: BatchUpload,
 ) -> Result<TransferResults<FileUploadResponse>> {
@@ -94,7 +94,7 @@ pub(super) async fn upload(
 
 /// Downloads the files whose paths parse, and of these the first that fit into [`MAX_DOWNLOAD_SIZE`] together.
 pub(super) async fn download(
-    session: &Session,
+    session: &BackendSession,
     cx: &OpContext,
     request: BatchDownload,
 ) -> TransferResults<FileDownloadResponse> {
@@ -122,7 +122,7 @@ pub(super) async fn download(
 
 /// Returns the size of each file with a valid path. A single file is bounded by the limit of its backend, so its size is not
 /// determined. If `stat` fails, the download reports the error.
-async fn sizes(session: &Session, cx: &OpContext, paths: &[Result<VfsPath>]) -> Vec<u64> {
+async fn sizes(session: &BackendSession, cx: &OpContext, paths: &[Result<VfsPath>]) -> Vec<u64> {
     let paths = paths.iter().flatten();
     if paths.clone().nth(1).is_none() {
         return Vec::new();

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vfs_core::{Error, ErrorKind, Result};
 
+use super::code_execution_api::{ApiRequest, CodeExecutionApi};
 use super::json_api::{EncodedOutputs, broken, completed};
-use super::run_code_api::{ApiRequest, RunCodeApi};
 use crate::exec::bootstrap::random_marker;
 use crate::exec::diagnostics::one_line;
 use crate::exec::{Invocation, RemoteExit, RemoteOutput, RetainedOutput, TransportLimits};
@@ -157,7 +157,7 @@ struct RunnerReport {
     printed: EncodedOutputs,
 }
 
-impl RunCodeApi for Agentkit {
+impl CodeExecutionApi for Agentkit {
     fn transport(&self) -> TransportLimits {
         self.transport
     }
@@ -181,7 +181,7 @@ impl RunCodeApi for Agentkit {
         Ok(ApiRequest::json(body).query("Action", "InvokeTool").query("Version", "2025-10-30").tag(tag))
     }
 
-    fn answer(&self, request: &ApiRequest, body: &[u8]) -> Result<RemoteOutput> {
+    fn parse_response(&self, request: &ApiRequest, body: &[u8]) -> Result<RemoteOutput> {
         let invoked: InvokeToolResponse = serde_json::from_slice(body).map_err(|_| broken())?;
         if let Some(error) = invoked.metadata.error {
             let message = format!("the service did not run the command: {}", one_line(&error.code, 80));
@@ -202,7 +202,7 @@ impl RunCodeApi for Agentkit {
         completed(exit, &printed, cut)
     }
 
-    fn complaint(&self, body: &[u8]) -> Option<String> {
+    fn parse_failure(&self, body: &[u8]) -> Option<String> {
         let error = serde_json::from_slice::<InvokeToolResponse>(body).ok()?.metadata.error?;
         Some(format!("{} {}", error.code, error.message))
     }

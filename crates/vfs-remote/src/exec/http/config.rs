@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::run_code_api::{RunCodeApi, Sign};
+use super::code_execution_api::{CodeExecutionApi, Sign};
 use super::secret::Secret;
 
 /// Configuration of an [`HttpRun`](super::HttpRun): the service, its credentials, timeouts and retries.
@@ -23,7 +23,7 @@ pub struct HttpRunConfig {
     /// The address of the service, without a query.
     pub url: String,
     /// The format of the service's requests and responses.
-    pub api: Arc<dyn RunCodeApi>,
+    pub api: Arc<dyn CodeExecutionApi>,
     /// The signature of the requests. Default: none.
     pub sign: Option<Arc<dyn Sign>>,
     /// The timeout of a connection attempt. Default: 10 seconds.
@@ -59,7 +59,7 @@ pub enum ReplayPolicy {
 
 impl HttpRunConfig {
     /// Creates the configuration for requests of `api` to `url`.
-    pub fn new(url: impl Into<String>, api: impl RunCodeApi) -> Self {
+    pub fn new(url: impl Into<String>, api: impl CodeExecutionApi) -> Self {
         Self {
             url: url.into(),
             api: Arc::new(api),

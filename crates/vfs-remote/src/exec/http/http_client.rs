@@ -13,8 +13,8 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use url::{Host, Url};
 use vfs_core::{Error, ErrorKind, Result};
 
+use super::code_execution_api::{ApiRequest, CodeExecutionApi, UnsignedRequest};
 use super::config::HttpRunConfig;
-use super::run_code_api::{ApiRequest, RunCodeApi, UnsignedRequest};
 use super::volcengine_signature::{percent_encoded, sha256};
 use crate::exec::diagnostics::one_line;
 
@@ -200,7 +200,7 @@ async fn read(mut response: Response, max_bytes: u64, time: Duration) -> Result<
 
 /// Returns the fault of a response with a status of failure.
 fn refused(
-    api: &dyn RunCodeApi,
+    api: &dyn CodeExecutionApi,
     status: StatusCode,
     headers: &HeaderMap,
     body: &[u8],
@@ -230,8 +230,8 @@ fn refused(
     if let Some(wait) = retry_after {
         message.push_str(&format!(", try again in {} s", wait.as_secs()));
     }
-    if let Some(complaint) = api.complaint(body) {
-        let hidden = secrets.iter().fold(complaint, |text, secret| text.replace(secret, "…"));
+    if let Some(reason) = api.parse_failure(body) {
+        let hidden = secrets.iter().fold(reason, |text, secret| text.replace(secret, "…"));
         message.push_str(&format!(", it answered: {}", one_line(&hidden, 200)));
     }
     message.push(')');

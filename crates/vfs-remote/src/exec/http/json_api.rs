@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::run_code_api::{ApiRequest, RunCodeApi, Sign, UnsignedRequest};
+use super::code_execution_api::{ApiRequest, CodeExecutionApi, Sign, UnsignedRequest};
 use super::secret::Secret;
 use crate::exec::{Invocation, RemoteExit, RemoteOutput, RetainedOutput, TransportLimits};
 
@@ -97,7 +97,7 @@ struct JsonErrorBody {
     error: String,
 }
 
-impl RunCodeApi for JsonApi {
+impl CodeExecutionApi for JsonApi {
     fn transport(&self) -> TransportLimits {
         self.transport
     }
@@ -118,7 +118,7 @@ impl RunCodeApi for JsonApi {
         Ok(ApiRequest::json(serde_json::to_vec(&call).map_err(failed)?))
     }
 
-    fn answer(&self, _request: &ApiRequest, body: &[u8]) -> Result<RemoteOutput> {
+    fn parse_response(&self, _request: &ApiRequest, body: &[u8]) -> Result<RemoteOutput> {
         let response: JsonRunResponse = serde_json::from_slice(body).map_err(|_| broken())?;
         let exit = match (response.exit_code, response.signal, response.timed_out) {
             (Some(code), None, false) => RemoteExit::Exited(code),
@@ -129,7 +129,7 @@ impl RunCodeApi for JsonApi {
         completed(exit, &response.printed, response.truncated)
     }
 
-    fn complaint(&self, body: &[u8]) -> Option<String> {
+    fn parse_failure(&self, body: &[u8]) -> Option<String> {
         serde_json::from_slice::<JsonErrorBody>(body).ok().map(|complaint| complaint.error)
     }
 }

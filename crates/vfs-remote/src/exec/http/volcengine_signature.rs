@@ -5,7 +5,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::run_code_api::{Sign, UnsignedRequest};
+use super::code_execution_api::{Sign, UnsignedRequest};
 use super::secret::Secret;
 
 /// Signs requests to Volcengine's APIs, by HMAC-SHA256 over the method, path, query, some headers and the body's hash.

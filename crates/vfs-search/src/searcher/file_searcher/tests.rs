@@ -30,11 +30,11 @@ impl Read for Again {
     }
 }
 
-fn search(req: &GrepRequest, opened: Opened) -> Vec<SearchItem> {
+fn search(req: &GrepRequest, opened: SearchableContent) -> Vec<SearchItem> {
     search_for(&CompiledQuery::new(req).expect("a valid request"), opened)
 }
 
-fn search_for(query: &CompiledQuery, opened: Opened) -> Vec<SearchItem> {
+fn search_for(query: &CompiledQuery, opened: SearchableContent) -> Vec<SearchItem> {
     let mut items = Collected(Vec::new());
     let mut searcher = FileSearcher::new(query);
     searcher.search(query, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &|| false);
@@ -53,7 +53,7 @@ fn a_file_that_far_exceeds_its_stated_size_is_not_read_to_its_end() {
     for (size, expected) in [(0, Some(ErrorKind::TooLarge)), (more, None)] {
         let again = Again { line: line.clone(), at: 0 };
         let reader = again.take(more);
-        assert_eq!(problem(&search(&GrepRequest::literal("hit"), Opened::reader(reader, size))), expected);
+        assert_eq!(problem(&search(&GrepRequest::literal("hit"), SearchableContent::reader(reader, size))), expected);
     }
 }
 
@@ -64,7 +64,7 @@ fn a_line_that_is_too_long_for_a_heavy_expression_is_a_problem_in_bytes_and_in_r
         for req in [GrepRequest::regex(regex), GrepRequest::regex(regex).multiline()] {
             let (bytes, size) = (Bytes::from(text.clone()), text.len() as u64);
             let reader = io::Cursor::new(text.clone());
-            for opened in [Opened::from(bytes), Opened::reader(reader, size)] {
+            for opened in [SearchableContent::from(bytes), SearchableContent::reader(reader, size)] {
                 assert_eq!(problem(&search(&req, opened)), expected, "{regex}");
             }
         }
@@ -94,13 +94,14 @@ fn a_literal_is_found_in_a_long_file_as_in_a_short_one() {
         for mark in ["", "\u{feff}"] {
             let text = format!("{mark}{text}");
             for req in &requests {
-                let whole = search(req, Opened::from(Bytes::from(text.clone())));
-                let read = search(req, Opened::reader(io::Cursor::new(text.clone()), text.len() as u64));
+                let whole = search(req, SearchableContent::from(Bytes::from(text.clone())));
+                let read = search(req, SearchableContent::reader(io::Cursor::new(text.clone()), text.len() as u64));
                 assert_eq!(format!("{read:?}"), format!("{whole:?}"), "{req:?}");
                 // This variant of the pattern is not searched as a literal.
                 let mut other = req.clone();
                 other.pattern = Pattern::Regex(format!("{}|no such text", req.pattern.as_str()));
-                let by_expression = search(&other, Opened::reader(io::Cursor::new(text.clone()), text.len() as u64));
+                let by_expression =
+                    search(&other, SearchableContent::reader(io::Cursor::new(text.clone()), text.len() as u64));
                 assert_eq!(format!("{read:?}"), format!("{by_expression:?}"), "{req:?}");
                 let is_found = whole.iter().any(|item| matches!(item, SearchItem::Match(_) | SearchItem::File(_)));
                 assert_eq!(is_found, req.pattern.as_str() == "hit", "{req:?}");
@@ -119,7 +120,7 @@ fn a_long_file_is_not_read_further_once_the_search_is_interrupted() {
         looks.get() > 30
     };
     let line = b"a line without it, of some length\n".to_vec();
-    let opened = Opened::reader(Again { line, at: 0 }.take(1 << 40), 1 << 40);
+    let opened = SearchableContent::reader(Again { line, at: 0 }.take(1 << 40), 1 << 40);
     FileSearcher::new(&query).search(&query, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &is_interrupted);
     assert_eq!(looks.get(), 31);
     assert!(items.0.is_empty());
@@ -129,7 +130,7 @@ fn a_long_file_is_not_read_further_once_the_search_is_interrupted() {
 fn a_line_that_is_too_long_for_a_literal_is_a_problem() {
     let limit = CompiledQuery::new(&GrepRequest::literal("hit")).expect("a valid request").heap_limit as u64;
     let endless = || io::Cursor::new("hit\n").chain(io::repeat(b'x').take(limit + (1 << 20)));
-    let items = search(&GrepRequest::literal("hit"), Opened::reader(endless(), limit + (2 << 20)));
+    let items = search(&GrepRequest::literal("hit"), SearchableContent::reader(endless(), limit + (2 << 20)));
     assert_eq!(items.iter().filter(|item| matches!(item, SearchItem::Match(_))).count(), 1);
     assert_eq!(problem(&items), Some(ErrorKind::TooLarge));
 }
@@ -158,7 +159,7 @@ fn a_slow_search_within_one_line_ends_once_it_is_interrupted() {
             looks.set(looks.get() + 1);
             looks.get() > 10
         };
-        let opened = Opened::from(text);
+        let opened = SearchableContent::from(text);
         FileSearcher::new(&query).search(&query, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &is_interrupted);
         assert_eq!(looks.get(), 11, "{req:?}");
         assert!(items.0.is_empty(), "{req:?}");
@@ -175,7 +176,7 @@ fn a_multiline_search_for_files_ends_at_the_first_match() {
         looks.set(looks.get() + 1);
         false
     };
-    let opened = Opened::from(Bytes::from("a".repeat(64 << 10)));
+    let opened = SearchableContent::from(Bytes::from("a".repeat(64 << 10)));
     FileSearcher::new(&query).search(&query, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &is_interrupted);
     assert!(matches!(&items.0[..], [SearchItem::File(_), SearchItem::Done { searched: true, .. }]), "{:?}", items.0);
     assert!((1..=2).contains(&looks.get()), "one match was looked for: {}", looks.get());
@@ -190,8 +191,8 @@ fn lines_of_context_do_not_count_for_the_length_of_a_line() {
     assert!(text.len() > 4 * limit);
     let long = format!("{}\nhit\n", "y".repeat(limit + 1));
     let lends = |text: &str| {
-        let reader = Opened::reader(io::Cursor::new(text.to_owned()), text.len() as u64);
-        [Opened::from(Bytes::from(text.to_owned())), reader]
+        let reader = SearchableContent::reader(io::Cursor::new(text.to_owned()), text.len() as u64);
+        [SearchableContent::from(Bytes::from(text.to_owned())), reader]
     };
     for (before, after) in [(90, 0), (90, 90), (0, 1), (10_000, 0)] {
         let mut query = CompiledQuery::new(&heavy().context(before, after)).expect("a valid request");
@@ -212,7 +213,7 @@ fn lines_of_context_do_not_count_for_the_length_of_a_line() {
         // A character of UTF-16 is two bytes, and counts as one character.
         let wide = format!("\u{feff}{}\nhit\n", "y".repeat(limit * 2 / 3));
         let wide: Vec<u8> = wide.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let items = search_for(&query, Opened::from(Bytes::from(wide)));
+        let items = search_for(&query, SearchableContent::from(Bytes::from(wide)));
         assert_eq!(
             (problem(&items), items.iter().filter(|item| matches!(item, SearchItem::Match(_))).count()),
             (None, 1)

@@ -11,7 +11,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use vfs_core::context::DropGuard;
-use vfs_core::tree::{self, ChildKind, Listing, Opened, Tree, TreeEntry};
+use vfs_core::tree::{self, ChildKind, Listing, SearchableContent, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
 
 use super::super::concurrency::runtime_handle::RuntimeHandle;
@@ -332,7 +332,7 @@ impl<S: Store> tree::Directory for StoreDirectory<S> {
         }
     }
 
-    fn open_file(&self, name: &str, _kind: ChildKind) -> Result<Opened> {
+    fn open_file(&self, name: &str, _kind: ChildKind) -> Result<SearchableContent> {
         let path = self.path.child(name)?;
         let stored = match self.stored(name) {
             Some(stored) => stored.clone(),
@@ -349,10 +349,10 @@ impl<S: Store> tree::Directory for StoreDirectory<S> {
         if size > self.tree.max_file_size || size > BLOCK_BYTES {
             let tree = Arc::clone(&self.tree);
             let reader = StoreFileReader { tree, path, version: None, at: 0, block: Bytes::new() };
-            return Ok(Opened::reader(reader, size));
+            return Ok(SearchableContent::reader(reader, size));
         }
         let CachedContent { bytes, is_binary } = self.content(&path, &stored)?;
-        Ok(Opened::Bytes { bytes, is_binary: Some(is_binary), learn: None })
+        Ok(SearchableContent::Bytes { bytes, is_binary: Some(is_binary), learn: None })
     }
 
     fn resolve(&self, name: &str) -> Result<ResolveResult> {

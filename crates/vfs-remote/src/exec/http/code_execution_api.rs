@@ -11,7 +11,7 @@ use crate::exec::{Invocation, RemoteOutput, TransportLimits};
 /// The format of the requests and responses of a service that runs code.
 ///
 /// `Display` names the service in errors and logs; it must not show a secret.
-pub trait RunCodeApi: fmt::Debug + fmt::Display + Send + Sync + 'static {
+pub trait CodeExecutionApi: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// Returns the limits of the service.
     fn transport(&self) -> TransportLimits;
 
@@ -27,10 +27,10 @@ pub trait RunCodeApi: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// # Errors
     ///
     /// `unavailable` for a malformed response, and for one that says that the script was not run.
-    fn answer(&self, request: &ApiRequest, body: &[u8]) -> Result<RemoteOutput>;
+    fn parse_response(&self, request: &ApiRequest, body: &[u8]) -> Result<RemoteOutput>;
 
     /// Returns the message of a response with a status of failure, if it has one.
-    fn complaint(&self, body: &[u8]) -> Option<String>;
+    fn parse_failure(&self, body: &[u8]) -> Option<String>;
 }
 
 /// A POST request to a service, without its signature.

@@ -10,13 +10,13 @@ pub(super) const SMALL_SOURCE_BYTES: usize = 1 << 20;
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
 
 /// Random access to the bytes of one file.
-pub trait Source {
+pub trait ContentSource {
     /// Returns the reported size in bytes. The content may be longer, as in special files of size 0.
     fn size(&self) -> u64;
 
     /// Reads bytes at `offset` into `buffer`, and returns their number; 0 only at the end of the file.
     ///
-    /// A short read is not the end of the file, unless it stops exactly at [`Source::size`].
+    /// A short read is not the end of the file, unless it stops exactly at [`ContentSource::size`].
     ///
     /// # Errors
     ///
@@ -24,7 +24,7 @@ pub trait Source {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
 }
 
-impl Source for &[u8] {
+impl ContentSource for &[u8] {
     fn size(&self) -> u64 {
         self.len() as u64
     }

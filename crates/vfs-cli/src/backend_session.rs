@@ -19,7 +19,7 @@ use crate::store_argument::{MissingStore, resolve_store_url};
 
 /// The backend and the context of one command.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct BackendSession {
     /// The backend.
     pub(crate) backend: Arc<dyn Backend>,
     /// The context of every call, without a deadline.
@@ -82,7 +82,7 @@ impl<'a> BackendSelection<'a> {
 const MISSING_CONFIG: Failure =
     Failure::Usage("this command needs a vfs.toml; name one with --config, see 'vfs config --help'");
 
-impl Session {
+impl BackendSession {
     /// Opens the backend that the arguments select.
     pub(crate) async fn open(args: &BackendArgs, missing: MissingStore) -> Result<Self, Failure> {
         let cx = match &args.actor {
