@@ -143,6 +143,7 @@ impl CompositeBackend {
     /// As [`recover`](Self::recover).
     pub async fn recover_with(&self, cx: &OpContext, options: RecoveryOptions) -> Result<RecoveryReport> {
         let Some(journal) = &self.journal else { return Ok(RecoveryReport::default()) };
+        let cx = &cx.without_operation_id();
         let listed = journal.list(cx).await?;
         let count = listed.records.len();
         let deferred = RecoveryReport { unreadable: listed.unreadable, deferred: count, ..RecoveryReport::default() };

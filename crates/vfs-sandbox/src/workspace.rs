@@ -181,6 +181,8 @@ impl Workspace {
     /// Errors of reading the directory, and errors of the backend that are not about one file, such as `unavailable` and
     /// `storage_full`. Changes that were made before the error stay.
     pub async fn collect(&mut self, cx: &OpContext) -> Result<CollectResult> {
+        // Each file is a change of its own, and collecting twice collects both times.
+        let cx = &cx.without_operation_id();
         let mut collected = CollectResult::default();
         let found = self.find_changed(cx, &mut collected.problems).await?;
         let (written, deleted): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_here);

@@ -62,8 +62,7 @@ impl ContentStore {
         if content.len() >= MIN_PROBE_SIZE && self.contains(cx, &id).await? {
             return Ok(id);
         }
-        match self.backend.write(&cx.without_operation_id(), WriteRequest::new(self.path(&id)?, content.clone())).await
-        {
+        match self.backend.write(cx, WriteRequest::new(self.path(&id)?, content.clone())).await {
             Ok(_) => Ok(id),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(id),
             Err(error) => Err(error),

@@ -116,7 +116,7 @@ impl<T: Serialize + DeserializeOwned> RecordLog<T> {
 
     async fn write(&self, cx: &OpContext, number: u64, content: Bytes, mode: WriteMode) -> Result<()> {
         let request = WriteRequest::new(self.path(number)?, content).mode(mode);
-        self.backend.write(&cx.without_operation_id(), request).await.map(drop)
+        self.backend.write(cx, request).await.map(drop)
     }
 
     fn path(&self, number: u64) -> Result<VfsPath> {

@@ -117,7 +117,6 @@ pub(crate) async fn replace(
     before: &VersionedEntry<Version>,
     after: Option<Bytes>,
 ) -> Result<Option<Version>> {
-    let cx = &cx.without_operation_id();
     let delete = || DeleteRequest::new(path.clone());
     let mode = match (before, &after) {
         (VersionedEntry::Nothing, None) => return Ok(None),

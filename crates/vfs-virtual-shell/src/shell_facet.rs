@@ -143,7 +143,8 @@ impl VirtualShellInner {
         permit: OwnedSemaphorePermit,
         limit: Option<(Instant, StopReason)>,
     ) -> ReadyScript {
-        let cx = cx.clone().with_cancel_token(stop.token().clone());
+        // The id is that of the command, which may change one file several times.
+        let cx = cx.without_operation_id().with_cancel_token(stop.token().clone());
         let cx = match limit {
             Some((moment, _)) => cx.with_deadline(moment),
             None => cx,

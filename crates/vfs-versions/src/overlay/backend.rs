@@ -203,7 +203,7 @@ impl OverlayBackend {
         let result = change(&mut draft).await?;
         draft.check_budget(state.content_size(), path)?;
         if let Some(persistence) = &mut *persistence {
-            persistence.save(cx, &draft).await.map_err(|error| error.with_path(path))?;
+            persistence.save(&cx.without_operation_id(), &draft).await.map_err(|error| error.with_path(path))?;
         }
         self.set_state(draft);
         Ok(result)

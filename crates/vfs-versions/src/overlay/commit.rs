@@ -59,6 +59,7 @@ impl OverlayBackend {
     }
 
     async fn commit_whole(&self, cx: &OpContext) -> Result<CommitResult> {
+        let cx = &cx.without_operation_id();
         cx.check()?;
         let mut persistence = self.lock(cx, &VfsPath::root()).await?;
         let mut persistence = persistence.as_mut();
@@ -152,6 +153,7 @@ impl OverlayBackend {
     }
 
     async fn finish_whole(&self, cx: &OpContext) -> Result<bool> {
+        let cx = &cx.without_operation_id();
         let mut persistence = self.lock(cx, &VfsPath::root()).await?;
         let Some(persistence) = persistence.as_mut() else { return Ok(false) };
         let mut was_recorded = false;

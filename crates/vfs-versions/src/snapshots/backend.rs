@@ -56,7 +56,9 @@ impl Interceptor for CheckpointInterceptor {
             return request.send(inner, cx).await;
         }
         let mut log = self.lock(cx, &path).await?;
-        let files = TrackedFiles { inner, cx, excluded: &self.excluded };
+        // The id is that of the change, and not of its records.
+        let own = cx.without_operation_id();
+        let files = TrackedFiles { inner, cx: &own, excluded: &self.excluded };
         let record = log.begin(&files, request.as_request_ref()).await.map_err(|error| error.or_path(&path))?;
         let output = request.send(inner, cx).await;
         match record {
@@ -115,6 +117,7 @@ impl CheckpointedBackend {
     /// for other changes; and those of the inner backend.
     pub async fn undo(&self, cx: &OpContext, operations: usize) -> Result<UndoReport> {
         self.check_in_place()?;
+        let cx = &cx.without_operation_id();
         self.lock(cx).await?.undo(&self.tracked(cx), operations).await.map_err(at_root)
     }
 
@@ -124,6 +127,7 @@ impl CheckpointedBackend {
     ///
     /// The errors of the store, as with [`undo`](Self::undo); `timeout` and `cancelled` while waiting for other changes.
     pub async fn history(&self, cx: &OpContext) -> Result<Vec<UndoEntry>> {
+        let cx = &cx.without_operation_id();
         self.lock(cx).await?.history(&self.tracked(cx)).await.map_err(at_root)
     }
 
@@ -145,6 +149,7 @@ impl CheckpointedBackend {
         paths: &[VfsPath],
         work: BoxFuture<'_, Result<R>>,
     ) -> Result<R> {
+        let cx = &cx.without_operation_id();
         let mut log = self.lock(cx).await?;
         let files = self.tracked(cx);
         log.settle(&files).await.map_err(at_root)?;
@@ -280,6 +285,7 @@ impl Backend for CheckpointedBackend {
 #[async_trait]
 impl Snapshots for CheckpointedBackend {
     async fn snapshot(&self, cx: &OpContext, req: SnapshotRequest) -> Result<SnapshotInfo> {
+        let cx = &cx.without_operation_id();
         let log = self.lock(cx).await?;
         log.store.take_snapshot(&self.tracked(cx), req).await.map_err(at_root)
     }
@@ -290,10 +296,12 @@ impl Snapshots for CheckpointedBackend {
 
     async fn restore(&self, cx: &OpContext, req: RestoreRequest) -> Result<()> {
         self.check_in_place()?;
+        let cx = &cx.without_operation_id();
         restore(&mut self.lock(cx).await?, &self.tracked(cx), &req.id).await.map_err(at_root)
     }
 
     async fn forget(&self, cx: &OpContext, req: ForgetRequest) -> Result<()> {
+        let cx = &cx.without_operation_id();
         let log = self.lock(cx).await?;
         log.store.forget_snapshot(cx, &req.id).await.map_err(at_root)
     }

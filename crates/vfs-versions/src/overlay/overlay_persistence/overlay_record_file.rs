@@ -118,7 +118,7 @@ impl OverlayRecordFile {
             self.unconfirmed_commit = Some(text.clone());
         }
         let mode = self.version.clone().map_or(WriteMode::CreateNew, WriteMode::IfVersion);
-        match self.backend.write(&cx.without_operation_id(), WriteRequest::new(path, text).mode(mode)).await {
+        match self.backend.write(cx, WriteRequest::new(path, text).mode(mode)).await {
             Ok(written) => self.update_written(written.version, &record),
             Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::Conflict) => {
                 (self.unconfirmed_write, self.unconfirmed_commit) = (None, None);
