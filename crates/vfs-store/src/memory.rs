@@ -265,8 +265,10 @@ impl Staging for MemoryStore {
     }
 
     async fn begin(&self, key: &Key, _created_at: DateTime<Utc>, _modified_at: DateTime<Utc>) -> Result<StagingToken> {
-        let token = StagingToken::in_namespace(&key.namespace);
-        self.change(&key.namespace, |space| space.staged.begin(token.clone(), Instant::now()));
+        let (token, now) = (StagingToken::in_namespace(&key.namespace), Instant::now());
+        let mut spaces = self.lock();
+        spaces.values_mut().for_each(|space| space.staged.remove_abandoned(now));
+        spaces.entry(key.namespace.clone()).or_default().staged.begin(token.clone(), now);
         Ok(token)
     }
 

@@ -23,9 +23,12 @@ struct PartialContent {
 }
 
 impl StagedContents {
-    /// Begins a content, and removes those that were abandoned.
-    pub(super) fn begin(&mut self, token: StagingToken, now: Instant) {
+    /// Removes the contents that were abandoned.
+    pub(super) fn remove_abandoned(&mut self, now: Instant) {
         self.0.retain(|_, content| now.duration_since(content.touched_at) < MAX_IDLE_TIME);
+    }
+
+    pub(super) fn begin(&mut self, token: StagingToken, now: Instant) {
         self.0.insert(token, PartialContent { bytes: BytesMut::new(), touched_at: now });
     }
 
@@ -52,13 +55,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_abandoned_content_is_removed_when_another_is_begun() {
+    fn a_content_without_a_new_part_for_a_day_is_removed() {
         let (begin, mut contents) = (Instant::now(), StagedContents::default());
         let [abandoned, recent, next] = ["abandoned", "recent", "next"].map(StagingToken::new);
         contents.begin(abandoned.clone(), begin);
         contents.begin(recent.clone(), begin);
         contents.append(&recent, b"text", begin + MAX_IDLE_TIME / 2).expect("it is stored");
         contents.begin(next, begin + MAX_IDLE_TIME);
+        contents.remove_abandoned(begin + MAX_IDLE_TIME);
         assert!(contents.append(&abandoned, b"text", begin).is_err());
         let staged = StagedContent { token: recent, size: 4, version: "any".into() };
         assert_eq!(contents.get(&staged).expect("it is there"), "text");

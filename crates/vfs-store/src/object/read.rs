@@ -274,31 +274,35 @@ impl ObjectService {
     /// Reads the object at a key piece by piece, without holding it in memory; `None` if there is none.
     pub(super) async fn digest(&self, location: &Path) -> Result<Option<ObjectDigest>, BucketError> {
         for _ in 0..MAX_READ_ATTEMPTS {
-            let Some(FetchedObject { found, content }) = self.read_piece(location, 0..PIECE_BYTES, None).await? else {
+            let Some(first) = self.read_piece(location, 0..PIECE_BYTES, None).await? else {
                 return Ok(None);
             };
-            let tag = strong_tag(&found.stored.version);
-            let mut hasher = blake3::Hasher::new();
-            let (mut piece, mut bytes) = (content, 0);
-            while !piece.is_empty() {
-                hasher.update(&piece);
-                bytes += piece.len() as u64;
-                if bytes >= found.stored.size {
-                    break;
-                }
-                piece = match self.read_piece(location, piece_range(&(0..found.stored.size), bytes), tag.clone()).await
-                {
-                    Ok(Some(next)) if next.found.stored == found.stored => next.content,
-                    Ok(_) => break,
-                    Err(fault) if fault.is_refusal() => break,
-                    Err(fault) => return Err(fault),
-                };
-            }
-            if bytes >= found.stored.size {
-                return Ok(Some(ObjectDigest { found, bytes, hash: hasher.finalize() }));
+            if let Some(digest) = self.digest_rest(location, first).await? {
+                return Ok(Some(digest));
             }
         }
         Err(BucketError::changing())
+    }
+
+    /// Returns the digest of the object that begins with `first`, or `None` if the object changed in the meantime.
+    async fn digest_rest(&self, location: &Path, first: FetchedObject) -> Result<Option<ObjectDigest>, BucketError> {
+        let FetchedObject { found, content } = first;
+        let tag = strong_tag(&found.stored.version);
+        let (mut hasher, mut piece, mut bytes) = (blake3::Hasher::new(), content, 0);
+        while !piece.is_empty() {
+            hasher.update(&piece);
+            bytes += piece.len() as u64;
+            if bytes >= found.stored.size {
+                break;
+            }
+            piece = match self.read_piece(location, piece_range(&(0..found.stored.size), bytes), tag.clone()).await {
+                Ok(Some(next)) if next.found.stored == found.stored => next.content,
+                Ok(_) => return Ok(None),
+                Err(fault) if fault.is_refusal() => return Ok(None),
+                Err(fault) => return Err(fault),
+            };
+        }
+        Ok(Some(ObjectDigest { found, bytes, hash: hasher.finalize() }))
     }
 
     /// Reads a part of the content at a key in one request, with `if_match` only of the object with that entity tag.

@@ -20,28 +20,43 @@ pub(super) const MAX_STAGED: u64 = 1 << 40;
 /// Number of chunks of one statement, which is copied into the buffer of its connection.
 const CHUNKS_PER_STATEMENT: usize = 2;
 
-/// Upper bound on the chunks of an abandoned content that one statement removes, so that it ends within `statement_timeout`.
-const CHUNKS_PER_REMOVAL: i64 = 256;
+/// Upper bound on the chunks of an abandoned content that are removed when another begins, in one statement that ends within
+/// `statement_timeout`.
+const CHUNKS_PER_BEGIN: i64 = 256;
 
-// Each new content removes some chunks of an abandoned one, and its row after the last of them.
-const BEGIN: &str = "WITH idle AS ( \
-                         SELECT token, namespace, content FROM staged WHERE touched_at < now() - interval '1 day' \
-                         ORDER BY touched_at LIMIT 1 FOR UPDATE SKIP LOCKED \
-                     ), removed AS ( \
-                         DELETE FROM chunks USING idle \
-                         WHERE chunks.namespace = idle.namespace AND chunks.content = idle.content AND chunks.part IN ( \
-                             SELECT part FROM chunks JOIN idle USING (namespace, content) ORDER BY part LIMIT $3) \
-                         RETURNING part \
-                     ), ended AS ( \
-                         DELETE FROM staged USING idle \
-                         WHERE staged.token = idle.token AND (SELECT count(*) FROM removed) < $3 \
-                     ) \
-                     INSERT INTO staged (token, namespace, content, touched_at) \
+/// Upper bound on the chunks of an abandoned content that are removed with each new part. They are more than the part has, so
+/// that a store does not grow by contents that are abandoned.
+const CHUNKS_PER_PART: i64 = 16;
+
+// Removes some chunks of the content that was abandoned first, and its row with the last of them. Until then, the time `-infinity`
+// refuses more parts. A concurrent removal may have removed the same chunks, so those that were found count.
+const REMOVE_ABANDONED: &str = "WITH idle AS ( \
+                                    SELECT token, namespace, content FROM staged \
+                                    WHERE touched_at < now() - interval '1 day' \
+                                    ORDER BY touched_at LIMIT 1 FOR UPDATE SKIP LOCKED \
+                                ), found AS ( \
+                                    SELECT namespace, content, part FROM chunks JOIN idle USING (namespace, content) \
+                                    ORDER BY part LIMIT $1 \
+                                ), removed AS ( \
+                                    DELETE FROM chunks USING found \
+                                    WHERE chunks.namespace = found.namespace AND chunks.content = found.content \
+                                      AND chunks.part = found.part \
+                                ), ended AS ( \
+                                    DELETE FROM staged USING idle \
+                                    WHERE staged.token = idle.token AND (SELECT count(*) FROM found) < $1 \
+                                ) \
+                                UPDATE staged SET touched_at = '-infinity' FROM idle \
+                                WHERE staged.token = idle.token AND (SELECT count(*) FROM found) >= $1";
+
+const BEGIN: &str = "INSERT INTO staged (token, namespace, content, touched_at) \
                      SELECT $1, id, nextval('contents'), now() FROM namespaces WHERE name = $2 \
                      ON CONFLICT (token) DO NOTHING";
 
 // A part may be sent again after a lost answer.
-const APPEND: &str = "WITH found AS (UPDATE staged SET touched_at = now() WHERE token = $1 RETURNING namespace, content), \
+const APPEND: &str = "WITH found AS ( \
+                          UPDATE staged SET touched_at = now() WHERE token = $1 AND touched_at > '-infinity' \
+                          RETURNING namespace, content \
+                      ), \
                       stored AS ( \
                           INSERT INTO chunks (namespace, content, part, is_text, data) \
                           SELECT found.namespace, found.content, part, false, data \
@@ -51,14 +66,16 @@ const APPEND: &str = "WITH found AS (UPDATE staged SET touched_at = now() WHERE 
                       SELECT content FROM found";
 
 // A separate statement waits for a concurrent append, so that the deletion sees its chunks.
-const LOCK: &str = "UPDATE staged SET touched_at = now() WHERE token = $1";
+const LOCK: &str = "UPDATE staged SET touched_at = now() WHERE token = $1 AND touched_at > '-infinity'";
 
 const DISCARD: &str = "WITH found AS (DELETE FROM staged WHERE token = $1 RETURNING namespace, content) \
                        DELETE FROM chunks USING found \
                        WHERE chunks.namespace = found.namespace AND chunks.content = found.content";
 
 const CLAIM: &str = "WITH found AS ( \
-                         DELETE FROM staged WHERE token = $1 AND namespace = $2 RETURNING namespace, content) \
+                         DELETE FROM staged WHERE token = $1 AND namespace = $2 AND touched_at > '-infinity' \
+                         RETURNING namespace, content \
+                     ) \
                      SELECT content, coalesce(( \
                          SELECT sum(length(data)) FROM chunks \
                          WHERE chunks.namespace = found.namespace AND chunks.content = found.content), 0)::bigint \
@@ -89,7 +106,8 @@ impl Staging for PostgresStore {
     async fn begin(&self, key: &Key, _created_at: DateTime<Utc>, _modified_at: DateTime<Utc>) -> Result<StagingToken> {
         let (server, token, name) = (&self.0.server, StagingToken::random(), key.namespace.as_str());
         server.rows(MAKE_NAMESPACE, &[&name]).await?;
-        server.rows(BEGIN, &[&token.as_str(), &name, &CHUNKS_PER_REMOVAL]).await?;
+        server.rows(REMOVE_ABANDONED, &[&CHUNKS_PER_BEGIN]).await?;
+        server.rows(BEGIN, &[&token.as_str(), &name]).await?;
         Ok(token)
     }
 
@@ -107,6 +125,7 @@ impl Staging for PostgresStore {
                 return Err(StagingToken::unknown());
             }
         }
+        self.0.server.rows(REMOVE_ABANDONED, &[&CHUNKS_PER_PART]).await?;
         Ok(())
     }
 

@@ -18,8 +18,15 @@ use crate::store::{Key, StagedContent, Staging, StagingToken};
 /// Age after which a content without a new part is removed.
 const MAX_IDLE_TIME: TimeDelta = TimeDelta::days(1);
 
-/// Upper bound on the pieces of an abandoned content that one transaction removes.
-const PIECES_PER_REMOVAL: usize = 256;
+/// Value of `touched` of an abandoned content from which pieces were removed, which therefore takes no more parts.
+const IN_REMOVAL: i64 = -1;
+
+/// Upper bound on the pieces of an abandoned content that are removed when another begins.
+const PIECES_PER_BEGIN: usize = 256;
+
+/// Upper bound on the pieces of an abandoned content that are removed with each new part. They are more than the part has, so
+/// that a store does not grow by contents that are abandoned.
+const PIECES_PER_PART: usize = 16;
 
 #[async_trait]
 impl Staging for SqliteStore {
@@ -79,14 +86,7 @@ pub(super) fn take(connection: &Connection, staged: &StagedContent) -> SqliteRes
 
 fn begin(connection: &Connection, token: &StagingToken) -> SqliteResult<()> {
     let now = Utc::now();
-    let sql = "SELECT id FROM staged WHERE touched < ?1 ORDER BY touched LIMIT 1";
-    let before = (now - MAX_IDLE_TIME).timestamp_micros();
-    // Other writers wait for this transaction, so a large content is removed by several of them.
-    if let Some(id) = connection.prepare_cached(sql)?.query_row([before], |row| row.get(0)).optional()?
-        && content::remove_some(connection, id, PIECES_PER_REMOVAL)? < PIECES_PER_REMOVAL
-    {
-        forget(connection, id)?;
-    }
+    remove_abandoned(connection, now, PIECES_PER_BEGIN)?;
     let id = content::next_id(connection)?;
     let mut statement = connection.prepare_cached("INSERT INTO staged (id, token, touched) VALUES (?1, ?2, ?3)")?;
     statement.execute((id, token.as_str(), now.timestamp_micros()))?;
@@ -94,11 +94,29 @@ fn begin(connection: &Connection, token: &StagingToken) -> SqliteResult<()> {
 }
 
 fn append(connection: &Connection, token: &StagingToken, offset: u64, part: &[u8]) -> SqliteResult<()> {
-    let sql = "UPDATE staged SET touched = ?2 WHERE token = ?1 RETURNING id";
+    let now = Utc::now();
+    let sql = "UPDATE staged SET touched = ?2 WHERE token = ?1 AND touched <> ?3 RETURNING id";
     let mut statement = connection.prepare_cached(sql)?;
-    let id = statement.query_row((token.as_str(), Utc::now().timestamp_micros()), |row| row.get(0)).optional()?;
+    let parameters = (token.as_str(), now.timestamp_micros(), IN_REMOVAL);
+    let id = statement.query_row(parameters, |row| row.get(0)).optional()?;
     let id = id.ok_or_else(StagingToken::unknown)?;
+    remove_abandoned(connection, now, PIECES_PER_PART)?;
     content::write(connection, id, offset / PIECE_BYTES, part)
+}
+
+/// Removes at most `max` pieces of the content that was abandoned first. Other writers wait for the transaction, so a large content
+/// is removed by several of them.
+fn remove_abandoned(connection: &Connection, now: DateTime<Utc>, max: usize) -> SqliteResult<()> {
+    let sql = "SELECT id FROM staged WHERE touched < ?1 ORDER BY touched LIMIT 1";
+    let before = (now - MAX_IDLE_TIME).timestamp_micros();
+    let Some(id) = connection.prepare_cached(sql)?.query_row([before], |row| row.get(0)).optional()? else {
+        return Ok(());
+    };
+    if content::remove_some(connection, id, max)? < max {
+        return forget(connection, id);
+    }
+    connection.prepare_cached("UPDATE staged SET touched = ?2 WHERE id = ?1")?.execute((id, IN_REMOVAL))?;
+    Ok(())
 }
 
 fn find(connection: &Connection, token: &StagingToken) -> SqliteResult<Option<i64>> {
@@ -139,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_abandoned_content_is_removed_over_several_beginnings() {
+    fn a_large_abandoned_content_is_removed_over_several_beginnings_and_parts() {
         let mut connection = Connection::open_in_memory().expect("memory");
         schema::prepare(&mut connection).expect("a schema");
         let [abandoned, second, third] = ["\nabandoned", "\nsecond", "\nthird"].map(StagingToken::new);
@@ -153,7 +171,10 @@ mod tests {
             || -> i64 { connection.query_row("SELECT count(*) FROM chunks", [], |row| row.get(0)).expect("it counts") };
         begin(&connection, &second).expect("it begins");
         assert_eq!((pieces(), find(&connection, &abandoned).expect("it reads")), (44, Some(id)));
+        assert!(append(&connection, &abandoned, 300 * PIECE_BYTES, b"x").is_err(), "a part of it is removed");
+        append(&connection, &second, 0, b"x").expect("it is stored");
+        assert_eq!(pieces(), 44 - 16 + 1);
         begin(&connection, &third).expect("it begins");
-        assert_eq!((pieces(), find(&connection, &abandoned).expect("it reads")), (0, None));
+        assert_eq!((pieces(), find(&connection, &abandoned).expect("it reads")), (1, None));
     }
 }

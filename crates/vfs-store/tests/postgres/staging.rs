@@ -26,7 +26,7 @@ async fn an_abandoned_content_is_removed_when_another_is_begun() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_abandoned_content_is_removed_over_several_beginnings() {
+async fn a_large_abandoned_content_is_removed_over_several_beginnings_and_parts() {
     in_lab(async |lab| {
         let store = lab.store().await;
         let now = Utc::now();
@@ -43,12 +43,41 @@ async fn a_large_abandoned_content_is_removed_over_several_beginnings() {
             let counted = lab.client.query_one(&format!("SELECT count(*) FROM {table}"), &[]).await;
             counted.expect("an answer").get(0)
         };
-        store.begin(&key("/b"), now, now).await.expect("it begins");
+        let second = store.begin(&key("/b"), now, now).await.expect("it begins");
         assert_eq!((count("chunks").await, count("staged").await), (44, 2));
+        let error = store.append(&abandoned, 0, Bytes::from_static(b"x")).await.expect_err("a part of it is removed");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        store.append(&second, 0, Bytes::from_static(b"x")).await.expect("it is stored");
+        assert_eq!((count("chunks").await, count("staged").await), (44 - 16 + 1, 2));
         store.begin(&key("/c"), now, now).await.expect("it begins");
-        assert_eq!((count("chunks").await, count("staged").await), (0, 2));
+        assert_eq!((count("chunks").await, count("staged").await), (1, 2));
         let error = store.append(&abandoned, 0, Bytes::from_static(b"x")).await.expect_err("it was removed");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn removals_of_one_abandoned_content_at_once_leave_no_chunk_of_it() {
+    in_lab(async |lab| {
+        let store = lab.store().await;
+        let now = Utc::now();
+        store.begin(&key("/a"), now, now).await.expect("it begins");
+        lab.client
+            .batch_execute(
+                "INSERT INTO chunks (namespace, content, part, is_text, data) \
+                 SELECT namespace, content, generate_series(0, 19999), false, '' FROM staged; \
+                 UPDATE staged SET touched_at = now() - interval '2 days'",
+            )
+            .await
+            .expect("it is old");
+        let begin = async |name: usize| store.begin(&key(&format!("/{name}")), now, now).await.map(drop);
+        for round in 0..30 {
+            let begun = futures::future::join_all((0..4).map(|name| begin(4 * round + name))).await;
+            begun.into_iter().collect::<Result<(), _>>().expect("all begin");
+        }
+        let problems = store.check().await.expect("it checks").problems;
+        assert!(problems.is_empty(), "{problems:?}");
     })
     .await;
 }

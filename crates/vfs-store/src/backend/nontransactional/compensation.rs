@@ -5,7 +5,7 @@ use vfs_core::{Error, ErrorKind, Result, Version, VfsPath};
 
 use super::super::transfer::transfer_plan::{FileTransfer, TransferKind};
 use super::super::view::namespace_view::NamespaceView;
-use super::load::{load, put_loaded};
+use super::load::{discard_loaded, load, put_loaded, put_retained};
 use super::transfer_error::TransferError;
 use super::{RollbackOutcome, steady};
 use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta, ValueContent};
@@ -85,7 +85,13 @@ impl TransferredFile {
         expected: &Precondition,
     ) -> Result<(), TransferError> {
         let to = &self.file.to;
-        let steady = steady(view, to)?;
+        let steady = match steady(view, to) {
+            Ok(steady) => steady,
+            Err(error) => {
+                discard_loaded(view, &value).await;
+                return Err(error.into());
+            }
+        };
         self.doubtful = Some(SentValue::new(&value));
         let outcome = put_loaded(&steady, to, value, expected).await?;
         self.doubtful = None;
@@ -145,7 +151,7 @@ impl TransferredFile {
         };
         let (to, expected) = (&self.file.to, Precondition::Version(version));
         let outcome = match replaced {
-            Some(old) => put_loaded(view, to, old.clone(), &expected).await?,
+            Some(old) => put_retained(view, to, old, &expected).await?,
             None => view.delete(to, &expected).await?,
         };
         Ok(match outcome {

@@ -1,7 +1,7 @@
 //! Values that are read for a put at another path.
 
 use chrono::{DateTime, Utc};
-use vfs_core::{ErrorKind, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::super::transfer::transfer_plan::TransferKind;
 use super::super::view::namespace_view::NamespaceView;
@@ -51,17 +51,24 @@ pub(super) async fn put_loaded<S: Store>(
     value: NewValue,
     expected: &Precondition,
 ) -> Result<PutOutcome> {
-    let ValueContent::Staged(staged) = &value.content else { return view.put(to, value, expected).await };
-    let token = staged.token.clone();
-    let outcome = view.put(to, value, expected).await;
-    if !matches!(outcome, Ok(PutOutcome::Applied(_)))
-        && let Some(staging) = view.store().as_staging()
-    {
-        discard(staging, &token).await;
+    let outcome = put_retained(view, to, &value, expected).await;
+    if !matches!(outcome, Ok(PutOutcome::Applied(_))) {
+        discard_loaded(view, &value).await;
     }
-    match outcome {
+    outcome
+}
+
+/// Puts a loaded value. A staged one that is not put remains staged, for another attempt.
+pub(super) async fn put_retained<S: Store>(
+    view: &NamespaceView<S>,
+    to: &VfsPath,
+    value: &NewValue,
+    expected: &Precondition,
+) -> Result<PutOutcome> {
+    let is_staged = matches!(value.content, ValueContent::Staged(_));
+    match view.put(to, value.clone(), expected).await {
         // Another writer changed the file between the check of the precondition and the completion.
-        Err(error) if error.kind() == ErrorKind::Conflict => Ok(PutOutcome::PreconditionFailed(None)),
+        Err(error) if is_staged && error.kind() == ErrorKind::Conflict => Ok(PutOutcome::PreconditionFailed(None)),
         outcome => outcome,
     }
 }
@@ -84,6 +91,10 @@ async fn stage<S: Store>(
     to: &VfsPath,
     kind: TransferKind,
 ) -> Result<NewValue, TransferError> {
+    if stored.size > staging.max_size() {
+        let message = format!("the file is larger than the {} bytes that the store can write", staging.max_size());
+        return Err(Error::new(ErrorKind::TooLarge, message).with_path(from).into());
+    }
     let (created_at, modified_at) = times(stored, kind);
     let (key, target) = (view.key(from), view.key(to));
     let token = view.ask(to, staging.begin(&target, created_at, modified_at)).await?;

@@ -62,6 +62,30 @@ async fn a_rename_over_a_large_file_is_rolled_back_without_holding_the_files_in_
 }
 
 #[tokio::test]
+async fn a_large_file_that_was_replaced_is_restored_by_the_second_attempt() {
+    let (files, probe, store) = stage().await;
+    for (at, letter) in [("/d/a", "a"), ("/t", "t")] {
+        files.write_text(at, &letter.repeat(2 * STAGED_PART_BYTES)).await.expect("it is there");
+    }
+    probe.take_all();
+    probe.add_staging();
+    let (other, failing) = (StoreBackend::new(store), Arc::downgrade(&probe));
+    probe.before(move |name, count| {
+        let failing = failing.upgrade().expect("the probe calls this");
+        match (name, count) {
+            ("delete", 1) => futures::executor::block_on(other.delete_file("/d/a")).expect("it is there"),
+            ("put", 2) => failing.fail(Some(("put", ErrorKind::Unavailable))),
+            _ => failing.fail(None),
+        }
+    });
+    let error = rename(&files, &cx(), ("/d/a", "/t")).await.expect_err("the first attempt to restore the file failed");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    let restored = files.read_text("/t").await.expect("it is there");
+    assert!(restored == "t".repeat(2 * STAGED_PART_BYTES), "{} bytes", restored.len());
+    assert!(!files.exists("/d/a").await.expect("it is known"));
+}
+
+#[tokio::test]
 async fn a_copy_that_may_have_been_applied_is_rolled_back() {
     for count in 1..=3 {
         let (files, probe, store) = stage().await;
