@@ -109,13 +109,39 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+fn architecture_page() -> String {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/architecture.md");
+    fs::read_to_string(page).expect("the page is readable")
+}
+
 #[test]
 fn the_architecture_page_lists_the_crates() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/architecture.md");
-    let page = fs::read_to_string(page).expect("the page is readable");
+    let page = architecture_page();
     let entries = page.lines().filter_map(|line| line.strip_prefix("* **`")?.split_once("`**"));
     let listed: BTreeSet<String> = entries.map(|(name, _)| name.to_owned()).collect();
     assert_eq!(listed, crates().into_iter().map(|(name, _)| name).collect());
+}
+
+#[test]
+fn the_architecture_page_names_files_and_types_of_the_code() {
+    let page = architecture_page();
+    // Outside of code blocks, every second part is code.
+    let code = page.split("```").step_by(2).flat_map(|text| text.split('`').skip(1).step_by(2));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let is_name = |text: &str| text.starts_with(char::is_uppercase) && text.contains(char::is_lowercase);
+    let (files, others): (Vec<&str>, Vec<&str>) = code.partition(|text| text.ends_with(".rs"));
+    let missing = files
+        .into_iter()
+        .filter(|file| !root.join(file).exists() && !SOURCES.iter().any(|source| source.file.ends_with(file)));
+    assert_none("files that do not exist", missing.map(str::to_owned));
+    let known: BTreeSet<&str> = SOURCES
+        .iter()
+        .flat_map(|source| source.text.split(|letter: char| !(letter.is_alphanumeric() || letter == '_')))
+        .collect();
+    let names =
+        others.into_iter().flat_map(|text| text.split(|letter: char| !(letter.is_alphanumeric() || letter == '_')));
+    let unknown = names.filter(|name| is_name(name) && !known.contains(name));
+    assert_none("names that no source has", unknown.map(str::to_owned));
 }
 
 #[test]

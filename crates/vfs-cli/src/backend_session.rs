@@ -24,7 +24,7 @@ pub(crate) struct BackendSession {
     pub(crate) backend: Arc<dyn Backend>,
     /// The context of every call, without a deadline.
     pub(crate) cx: OpContext,
-    source: BackendSource,
+    opened: OpenedBackend,
     /// The root directory from the arguments.
     pub(crate) root: Option<PathBuf>,
 }
@@ -39,9 +39,9 @@ impl RecoveryObserver for RecoveryNotice {
     }
 }
 
-/// The origin of the backend.
+/// An opened backend, with what its kind offers beyond the trait.
 #[derive(Debug)]
-enum BackendSource {
+enum OpenedBackend {
     /// A directory of the host.
     Directory(LocalBackend),
     /// A configuration file.
@@ -112,7 +112,7 @@ impl BackendSession {
         let namespace = NamespaceSource::template(namespace.unwrap_or_default())?;
         let store = vfs_store::open_store(&resolve_store_url(url, missing).await?).await?;
         let backend = StoreBackend::with_config(store, StoreConfig::new().namespace(namespace));
-        Ok(Self { backend: Arc::new(backend), cx, source: BackendSource::Store, root: None })
+        Ok(Self { backend: Arc::new(backend), cx, opened: OpenedBackend::Store, root: None })
     }
 
     fn open_directory(args: &BackendArgs, cx: OpContext) -> Result<Self, Failure> {
@@ -125,7 +125,7 @@ impl BackendSession {
         Ok(Self {
             backend: Arc::new(backend.clone()),
             cx,
-            source: BackendSource::Directory(backend),
+            opened: OpenedBackend::Directory(backend),
             root: args.root.clone(),
         })
     }
@@ -138,31 +138,31 @@ impl BackendSession {
         Ok(Self {
             backend: Arc::clone(&configured.backend),
             cx,
-            source: BackendSource::Config(Box::new(configured)),
+            opened: OpenedBackend::Config(Box::new(configured)),
             root: None,
         })
     }
 
     /// Returns the backend with a shell of this kind.
     pub(crate) async fn with_shell(&self, kind: ShellKind) -> Result<Arc<dyn Backend>, Failure> {
-        match (kind, &self.source) {
+        match (kind, &self.opened) {
             (ShellKind::Virtual, _) => {
                 let shell = Arc::new(VirtualShell::new(Arc::clone(&self.backend), VirtualShellConfig::new()));
-                Ok(match &self.source {
-                    BackendSource::Config(configured) => configured.with_commands(shell),
-                    BackendSource::Directory(_) | BackendSource::Store => shell,
+                Ok(match &self.opened {
+                    OpenedBackend::Config(configured) => configured.with_commands(shell),
+                    OpenedBackend::Directory(_) | OpenedBackend::Store => shell,
                 })
             }
-            (ShellKind::Host, BackendSource::Directory(files)) => {
+            (ShellKind::Host, OpenedBackend::Directory(files)) => {
                 Ok(Arc::new(LocalShellBackend::with_files(files.clone(), ShellConfig::new())))
             }
-            (_, BackendSource::Config(_)) => Err(Failure::Usage(
+            (_, OpenedBackend::Config(_)) => Err(Failure::Usage(
                 "a process would bypass the mounts and policies of this configuration; use --virtual",
             )),
-            (_, BackendSource::Store) => {
+            (_, OpenedBackend::Store) => {
                 Err(Failure::Usage("a process cannot access the files of a store; use --virtual"))
             }
-            (ShellKind::Sandbox(args), BackendSource::Directory(_)) => {
+            (ShellKind::Sandbox(args), OpenedBackend::Directory(_)) => {
                 let sandbox = open_sandbox(sandbox_config(self.root.as_deref(), args)?).await?;
                 Ok(Arc::new(sandbox.into_backend()?))
             }
@@ -171,15 +171,15 @@ impl BackendSession {
 
     /// Parses the path argument `text`: below the root, or with `--host` as a path of the host.
     pub(crate) fn path(&self, text: &str) -> Result<VfsPath> {
-        match &self.source {
-            BackendSource::Directory(files) => files.resolve(text),
-            BackendSource::Config(_) | BackendSource::Store => VfsPath::parse(text),
+        match &self.opened {
+            OpenedBackend::Directory(files) => files.resolve(text),
+            OpenedBackend::Config(_) | OpenedBackend::Store => VfsPath::parse(text),
         }
     }
 
     /// Returns the path of the file at `host_path`, or `None` if that is not below a root directory.
     pub(crate) fn path_of_host_path(&self, host_path: &str) -> Option<VfsPath> {
-        let BackendSource::Directory(files) = &self.source else { return None };
+        let OpenedBackend::Directory(files) = &self.opened else { return None };
         let config = files.config();
         if config.confinement == Confinement::None {
             return None;
@@ -202,9 +202,9 @@ impl BackendSession {
     ///
     /// [`Failure::Usage`] without `--config`.
     pub(crate) fn configured(&self) -> Result<&ConfiguredBackend, Failure> {
-        match &self.source {
-            BackendSource::Config(configured) => Ok(configured),
-            BackendSource::Directory(_) | BackendSource::Store => Err(MISSING_CONFIG),
+        match &self.opened {
+            OpenedBackend::Config(configured) => Ok(configured),
+            OpenedBackend::Directory(_) | OpenedBackend::Store => Err(MISSING_CONFIG),
         }
     }
 
@@ -217,9 +217,9 @@ impl BackendSession {
 
     /// Writes the audit records of dropped operations.
     pub(crate) async fn close(&self) -> Result<(), Failure> {
-        match &self.source {
-            BackendSource::Config(configured) => Ok(configured.flush().await?),
-            BackendSource::Directory(_) | BackendSource::Store => Ok(()),
+        match &self.opened {
+            OpenedBackend::Config(configured) => Ok(configured.flush().await?),
+            OpenedBackend::Directory(_) | OpenedBackend::Store => Ok(()),
         }
     }
 }

@@ -23,9 +23,9 @@ use vfs_core::{
 use vfs_search::{Pool, SearchScope};
 
 use crate::journal::{Journal, JournalLock};
-use crate::mount::{Mount, MountInfo};
 use crate::mount_identity::MountIdentity;
 use crate::mount_table::MountTable;
+use crate::mounted_backend::{MountInfo, MountedBackend};
 use crate::shadowed_paths::{FinalLink, without_shadowed};
 use crate::union_tree::UnionTree;
 
@@ -222,7 +222,12 @@ impl CompositeBackend {
     }
 
     /// Returns the mount that can search everything at and below `start` by itself, and has no tree.
-    async fn single_mount(&self, cx: &OpContext, start: &VfsPath, ignore: IgnoreMode) -> Result<Option<Arc<Mount>>> {
+    async fn single_mount(
+        &self,
+        cx: &OpContext,
+        start: &VfsPath,
+        ignore: IgnoreMode,
+    ) -> Result<Option<Arc<MountedBackend>>> {
         let table = self.table();
         let mount = table.route(start);
         if mount.backend.as_tree_provider().is_some()

@@ -21,11 +21,11 @@ use vfs_core::{
 };
 
 use crate::backend::CompositeBackend;
-use crate::mount::Mount;
 use crate::mount_table::MountTable;
+use crate::mounted_backend::MountedBackend;
 use crate::shadowed_paths::FinalLink;
 
-impl Mount {
+impl MountedBackend {
     /// Searches this mount alone.
     pub(crate) fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let mapping = self.mapping.clone();
@@ -49,7 +49,7 @@ const MAX_CONCURRENT_CHECKS: usize = 32;
 
 /// The items of one mount, with their places in the request.
 struct MountBatch<T> {
-    mount: Arc<Mount>,
+    mount: Arc<MountedBackend>,
     indexes: Vec<usize>,
     items: Vec<T>,
 }
@@ -138,13 +138,13 @@ impl CompositeBackend {
         responses
     }
 
-    fn executor(&self) -> Result<Arc<Mount>> {
+    fn executor(&self) -> Result<Arc<MountedBackend>> {
         self.table().executor().cloned().ok_or_else(no_executor)
     }
 
     /// Returns the mount that runs commands, and the directory in it for `cwd`. The root of the namespace maps to the
     /// root of the mount.
-    fn executor_at(&self, cwd: &VfsPath) -> Result<(Arc<Mount>, VfsPath)> {
+    fn executor_at(&self, cwd: &VfsPath) -> Result<(Arc<MountedBackend>, VfsPath)> {
         let table = self.table();
         let mount = table.executor().ok_or_else(no_executor)?;
         if cwd.is_root() {
@@ -324,7 +324,7 @@ fn encode_cursor(cursors: &BTreeMap<VfsPath, Cursor>) -> Cursor {
 /// Changes of one mount, each with the mount point.
 type MountFeed = BoxStream<'static, (VfsPath, Result<WatchEvent>)>;
 
-impl Mount {
+impl MountedBackend {
     /// Returns the changes of this mount at `path`, in the caller's namespace; `None` if it has no feed.
     fn feed(&self, cx: &OpContext, path: &VfsPath, since: Option<Cursor>) -> Option<MountFeed> {
         let watch = self.backend.as_watch()?;

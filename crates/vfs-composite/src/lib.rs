@@ -24,9 +24,9 @@
 mod backend;
 mod facets;
 mod journal;
-mod mount;
 mod mount_identity;
 mod mount_table;
+mod mounted_backend;
 mod recovery;
 mod shadowed_paths;
 mod transfer;
@@ -34,6 +34,6 @@ mod union_tree;
 
 pub use backend::CompositeBackend;
 pub use journal::{JournalGuard, JournalLock};
-pub use mount::MountInfo;
 pub use mount_identity::MountIdentity;
+pub use mounted_backend::MountInfo;
 pub use recovery::{RecoveredMove, RecoveryObserver, RecoveryOptions, RecoveryOutcome, RecoveryReport};

@@ -6,20 +6,24 @@ use std::sync::Arc;
 
 use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, VfsPath};
 
-use crate::mount::{Mount, MountInfo};
 use crate::mount_identity::MountIdentity;
+use crate::mounted_backend::{MountInfo, MountedBackend};
 
 /// An immutable mount table. A change creates another one.
 #[derive(Debug, Clone)]
 pub(crate) struct MountTable {
-    default: Arc<Mount>,
-    mounts: BTreeMap<VfsPath, Arc<Mount>>,
+    default: Arc<MountedBackend>,
+    mounts: BTreeMap<VfsPath, Arc<MountedBackend>>,
     executor: Option<VfsPath>,
 }
 
 impl MountTable {
     pub(crate) fn new(default: Arc<dyn Backend>) -> Self {
-        Self { default: Arc::new(Mount::new(VfsPath::root(), default)), mounts: BTreeMap::new(), executor: None }
+        Self {
+            default: Arc::new(MountedBackend::new(VfsPath::root(), default)),
+            mounts: BTreeMap::new(),
+            executor: None,
+        }
     }
 
     /// Returns this table with `backend` at `at`.
@@ -33,12 +37,12 @@ impl MountTable {
             return Err(Error::new(ErrorKind::AlreadyExists, message).with_path(&at));
         }
         let mut table = self.clone();
-        table.mounts.insert(at.clone(), Arc::new(Mount::new(at, backend)));
+        table.mounts.insert(at.clone(), Arc::new(MountedBackend::new(at, backend)));
         Ok(table)
     }
 
     /// Returns this table without the mount at `at`, and that mount.
-    pub(crate) fn without(&self, at: &VfsPath) -> Result<(Self, Arc<Mount>)> {
+    pub(crate) fn without(&self, at: &VfsPath) -> Result<(Self, Arc<MountedBackend>)> {
         let mut table = self.clone();
         let mount = table.mounts.remove(at).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, "no backend is mounted here; list the mounts").with_path(at)
@@ -73,12 +77,12 @@ impl MountTable {
     }
 
     /// Returns the mount that runs commands.
-    pub(crate) fn executor(&self) -> Option<&Arc<Mount>> {
+    pub(crate) fn executor(&self) -> Option<&Arc<MountedBackend>> {
         self.executor.as_ref().map(|at| self.route(at))
     }
 
     /// Returns the mount of `path`: the one at its longest prefix of whole segments.
-    pub(crate) fn route(&self, path: &VfsPath) -> &Arc<Mount> {
+    pub(crate) fn route(&self, path: &VfsPath) -> &Arc<MountedBackend> {
         if self.mounts.is_empty() {
             return &self.default;
         }
@@ -86,11 +90,17 @@ impl MountTable {
     }
 
     /// Returns the mounts at `path` and above it, the default one last.
-    pub(crate) fn above<'t, 'p>(&'t self, path: &'p VfsPath) -> impl Iterator<Item = &'t Arc<Mount>> + use<'t, 'p> {
+    pub(crate) fn above<'t, 'p>(
+        &'t self,
+        path: &'p VfsPath,
+    ) -> impl Iterator<Item = &'t Arc<MountedBackend>> + use<'t, 'p> {
         self.mounted_prefixes(path).chain([&self.default])
     }
 
-    fn mounted_prefixes<'t, 'p>(&'t self, path: &'p VfsPath) -> impl Iterator<Item = &'t Arc<Mount>> + use<'t, 'p> {
+    fn mounted_prefixes<'t, 'p>(
+        &'t self,
+        path: &'p VfsPath,
+    ) -> impl Iterator<Item = &'t Arc<MountedBackend>> + use<'t, 'p> {
         let text = path.as_str();
         let ends = text.match_indices('/').map(|(at, _)| at).rev();
         [text.len()].into_iter().chain(ends).filter_map(move |end| self.mounts.get(&text[..end]))
@@ -100,7 +110,7 @@ impl MountTable {
     pub(crate) fn below<'t, 'p>(
         &'t self,
         directory: &'p VfsPath,
-    ) -> impl Iterator<Item = &'t Arc<Mount>> + use<'t, 'p> {
+    ) -> impl Iterator<Item = &'t Arc<MountedBackend>> + use<'t, 'p> {
         let text = if directory.is_root() { "" } else { directory.as_str() };
         let after = (Bound::Excluded(text), Bound::Unbounded);
         // Siblings with the same prefix, such as `/a-b`, are ordered between `/a` and the paths below it.
@@ -125,7 +135,8 @@ impl MountTable {
 
     /// Returns the names in `directory` that lead to mounts.
     pub(crate) fn mount_names_in(&self, directory: &VfsPath) -> BTreeSet<String> {
-        let name = |mount: &Arc<Mount>| mount.at().strip_prefix(directory)?.split('/').next().map(str::to_owned);
+        let name =
+            |mount: &Arc<MountedBackend>| mount.at().strip_prefix(directory)?.split('/').next().map(str::to_owned);
         self.below(directory).filter_map(name).collect()
     }
 
@@ -138,7 +149,7 @@ impl MountTable {
 
     pub(crate) fn list(&self) -> Vec<MountInfo> {
         let executor = self.executor.as_ref();
-        let info = |mount: &Arc<Mount>| MountInfo {
+        let info = |mount: &Arc<MountedBackend>| MountInfo {
             path: mount.at().clone(),
             backend: mount.backend.to_string(),
             capabilities: mount.capabilities(mount.at()),

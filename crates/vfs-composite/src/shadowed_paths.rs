@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveRequest, ResolveResult, Result, VfsPath};
 
-use crate::mount::Mount;
 use crate::mount_table::MountTable;
+use crate::mounted_backend::MountedBackend;
 
 /// Whether a request follows a link at the end of its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +40,12 @@ impl MountTable {
     }
 
     /// Returns whether a link at `path`, or above it, can lead to files of `mount` that another mount shadows.
-    pub(crate) fn can_reach_shadowed(&self, mount: &Mount, path: &VfsPath) -> bool {
+    pub(crate) fn can_reach_shadowed(&self, mount: &MountedBackend, path: &VfsPath) -> bool {
         self.has_mounts_below(mount.at()) && mount.capabilities(path).links
     }
 
     /// Returns an error if the real path `real` of a file in `mount` belongs to another mount.
-    pub(crate) fn refuse_shadowed(&self, mount: &Mount, real: &VfsPath) -> Result<()> {
+    pub(crate) fn refuse_shadowed(&self, mount: &MountedBackend, real: &VfsPath) -> Result<()> {
         if self.route(real).at() == mount.at() {
             return Ok(());
         }
@@ -55,7 +55,11 @@ impl MountTable {
 }
 
 /// Returns `tree` of `mount` without files that other mounts shadow, also through links.
-pub(crate) fn without_shadowed(tree: Arc<dyn Tree>, mount: &Arc<Mount>, table: &Arc<MountTable>) -> Arc<dyn Tree> {
+pub(crate) fn without_shadowed(
+    tree: Arc<dyn Tree>,
+    mount: &Arc<MountedBackend>,
+    table: &Arc<MountTable>,
+) -> Arc<dyn Tree> {
     if !table.has_mounts_below(mount.at()) {
         return tree;
     }
@@ -65,7 +69,7 @@ pub(crate) fn without_shadowed(tree: Arc<dyn Tree>, mount: &Arc<Mount>, table: &
 
 /// A mount, and the table with the mounts that shadow parts of it.
 struct ShadowCheck {
-    mount: Arc<Mount>,
+    mount: Arc<MountedBackend>,
     table: Arc<MountTable>,
 }
 

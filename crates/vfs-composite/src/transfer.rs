@@ -101,7 +101,7 @@ impl CompositeBackend {
         req: CopyRequest,
     ) -> Result<CopyResult> {
         let composite = self.clone();
-        // The id is of the whole copy, and not of each step.
+        // The id is that of the whole copy. A rollback writes some paths a second time, which the id would refuse.
         let cx = &cx.without_operation_id();
         vfs_search::run_to_completion(cx, |cx| async move { composite.copy_files(&cx, &table, req).await }).await
     }

@@ -20,7 +20,7 @@ use vfs_search::run_until_cancelled;
 /// * Only temporary errors are retried. After `busy` nothing has happened, so every operation is retried. After
 ///   `timeout` and `unavailable` the outcome is unknown, so only idempotent operations are: see
 ///   [`RequestRef::is_idempotent`]; and mutations with an [operation id](OpContext::with_operation_id) that the backend
-///   [stores](OperationIds::Stored).
+///   [stores](OperationIds::Stored), except renames, copies and commits of a writer.
 /// * The delay before an attempt is drawn evenly from zero to a bound, which doubles from attempt to attempt.
 /// * Nothing is retried after the caller has cancelled, or if the delay would end after the caller's deadline: the
 ///   last error is returned. Cancelling ends a delay at once.

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use crate::config::{self, Network};
 use crate::file_descriptors::is_same;
 use crate::file_version::FileVersion;
-use crate::landlock::{LandlockGrant, LandlockRules};
+use crate::landlock::{LandlockAccess, LandlockRules};
 use crate::protect::nested_covers;
 use crate::protect::open_mount::OpenMount;
 use crate::sandbox::confinement::limit_processes;
@@ -86,9 +86,11 @@ impl HelperTask {
     /// Returns the arguments for this task, up to the command.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let mut line: Vec<OsString> = vec![HELPER_OPTION.into()];
-        for (grant, path) in &self.rules.grants {
-            let option =
-                LandlockGrant::OPTIONS.iter().find(|(other, _)| other == grant).map_or("--list", |(_, option)| option);
+        for (access, path) in &self.rules.grants {
+            let option = LandlockAccess::OPTIONS
+                .iter()
+                .find(|(other, _)| other == access)
+                .map_or("--list", |(_, option)| option);
             line.extend([option.into(), path.into()]);
         }
         if self.rules.network == Network::Host {
@@ -142,7 +144,7 @@ impl HelperTask {
                     task.nested = *nested;
                 }
                 _ => {
-                    let grant = LandlockGrant::OPTIONS.iter().find(|(_, name)| OsStr::new(name) == option);
+                    let grant = LandlockAccess::OPTIONS.iter().find(|(_, name)| OsStr::new(name) == option);
                     let (grant, _) = grant.ok_or_else(|| format!("unknown option {option:?}"))?;
                     task.rules.grant(*grant, line.next().ok_or("a path is missing")?);
                 }
@@ -295,7 +297,7 @@ mod tests {
             ("/w/.git".into(), ExpectedCoverTarget::Exactly { device: u64::MAX, inode: 2 }),
             ("/w/.env".into(), ExpectedCoverTarget::OffDevice { device: 3 }),
         ];
-        for (grant, _) in LandlockGrant::OPTIONS {
+        for (grant, _) in LandlockAccess::OPTIONS {
             task.rules.grant(grant, format!("/a path/{grant:?}"));
         }
         for (network, nested) in [

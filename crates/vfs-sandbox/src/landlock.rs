@@ -13,7 +13,7 @@ use crate::config::Network;
 
 /// Access that Landlock grants to the files below a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LandlockGrant {
+pub(crate) enum LandlockAccess {
     /// Directories can be listed.
     List,
     /// Files can be read and executed.
@@ -24,12 +24,12 @@ pub(crate) enum LandlockGrant {
     Device,
 }
 
-impl LandlockGrant {
+impl LandlockAccess {
     /// Every grant with its option of the helper.
     pub(crate) const OPTIONS: [(Self, &str); 4] =
         [(Self::List, "--list"), (Self::Read, "--read"), (Self::Write, "--write"), (Self::Device, "--device")];
 
-    fn access(self) -> BitFlags<AccessFs> {
+    fn rights(self) -> BitFlags<AccessFs> {
         let read = AccessFs::from_read(NEWEST);
         match self {
             Self::List => AccessFs::ReadDir.into(),
@@ -51,13 +51,13 @@ pub(crate) const UNIX_SOCKETS: i32 = ABI::V9 as i32;
 /// The Landlock rules for one command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LandlockRules {
-    pub(crate) grants: Vec<(LandlockGrant, PathBuf)>,
+    pub(crate) grants: Vec<(LandlockAccess, PathBuf)>,
     pub(crate) network: Network,
 }
 
 impl LandlockRules {
-    pub(crate) fn grant(&mut self, grant: LandlockGrant, path: impl Into<PathBuf>) {
-        self.grants.push((grant, path.into()));
+    pub(crate) fn grant(&mut self, access: LandlockAccess, path: impl Into<PathBuf>) {
+        self.grants.push((access, path.into()));
     }
 
     /// Creates the ruleset of the kernel. Missing paths are left out.
@@ -74,9 +74,9 @@ impl LandlockRules {
             ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(refused)?;
         }
         let mut created = ruleset.create().map_err(refused)?;
-        for (grant, path) in &self.grants {
+        for (access, path) in &self.grants {
             if let Some(directory) = open(path)? {
-                created = created.add_rule(PathBeneath::new(directory, grant.access())).map_err(refused)?;
+                created = created.add_rule(PathBeneath::new(directory, access.rights())).map_err(refused)?;
             }
         }
         Ok(created)

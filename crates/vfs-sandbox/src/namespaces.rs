@@ -24,7 +24,7 @@ use crate::helper_program::trusted_programs;
 use crate::helper_program::{
     self, ENVIRONMENT, ExpectedCoverTarget, FILTER, HelperCoverMode, HelperTask, environment_bytes,
 };
-use crate::landlock::{LandlockGrant, LandlockRules};
+use crate::landlock::{LandlockAccess, LandlockRules};
 use crate::namespaces::bubblewrap::{
     BindOver, BindSource, BubblewrapPlan, CommandSession, HostVisibility, NestedMountSupport, NestedUserNamespaces,
     arguments,
@@ -354,17 +354,17 @@ type CoverCheck = (PathBuf, ExpectedCoverTarget);
 /// Landlock rules inside the namespaces: the same access as the mounts give.
 fn rules(system: &SystemFiles, config: &SandboxConfig, mounts: &[OpenMount]) -> LandlockRules {
     let mut rules = LandlockRules { network: config.network, ..LandlockRules::default() };
-    rules.grant(LandlockGrant::List, "/");
+    rules.grant(LandlockAccess::List, "/");
     for path in system.directories.iter().chain(&config.tools) {
-        rules.grant(LandlockGrant::Read, path);
+        rules.grant(LandlockAccess::Read, path);
     }
-    rules.grant(LandlockGrant::Read, "/etc");
-    rules.grant(LandlockGrant::Read, "/proc");
-    rules.grant(LandlockGrant::Device, "/dev");
-    rules.grant(LandlockGrant::Write, "/dev/shm");
-    rules.grant(LandlockGrant::Write, "/tmp");
+    rules.grant(LandlockAccess::Read, "/etc");
+    rules.grant(LandlockAccess::Read, "/proc");
+    rules.grant(LandlockAccess::Device, "/dev");
+    rules.grant(LandlockAccess::Write, "/dev/shm");
+    rules.grant(LandlockAccess::Write, "/tmp");
     for mount in mounts {
-        let grant = if mount.access == Access::ReadWrite { LandlockGrant::Write } else { LandlockGrant::Read };
+        let grant = if mount.access == Access::ReadWrite { LandlockAccess::Write } else { LandlockAccess::Read };
         rules.grant(grant, mount.at.as_str());
     }
     rules

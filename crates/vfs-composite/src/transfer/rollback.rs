@@ -64,7 +64,7 @@ impl CompositeBackend {
                 _ => mark_result,
             };
             let advice = match (is_recorded, &updated) {
-                (false, _) => "finish the move by hand",
+                (false, _) => "finish or undo the transfer by hand",
                 (true, Ok(())) => "the next recovery finishes their move",
                 (true, Err(_)) => "finish the move by hand, as its record cannot be written",
             };

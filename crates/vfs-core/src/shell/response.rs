@@ -32,7 +32,7 @@ pub struct ExecuteResponse {
     /// The run time; seconds in JSON.
     #[serde(with = "seconds")]
     pub duration: Duration,
-    /// The file with the whole output, if the request includes it.
+    /// The file with the whole output, if the request asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_output: Option<VfsPath>,
     /// The id of the background job; the other fields are then empty.

@@ -259,7 +259,7 @@ pub struct EditResult {
     pub version: Version,
     /// The size of the new content in bytes.
     pub size: u64,
-    /// The unified diff, if the request includes it.
+    /// The unified diff, if the request asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
     /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::backend::Mutations::Returned).

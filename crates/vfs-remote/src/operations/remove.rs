@@ -43,7 +43,7 @@ pub(crate) async fn delete<E: RemoteExec>(
     match answer.reply.failure() {
         Some(b"conflict") => return Err(Error::conflict(path, Some(actual(&answer.reply, path)?))),
         Some(b"isdir") => {
-            let message = "the path is a directory; use a recursive delete to remove all of it";
+            let message = "the path is a directory; request a recursive delete to remove everything in it";
             return Err(Error::new(ErrorKind::IsADirectory, message).with_path(path));
         }
         _ => {}

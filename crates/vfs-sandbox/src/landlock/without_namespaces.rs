@@ -7,7 +7,7 @@ use vfs_core::backend::Access;
 use vfs_shell::SpawnSpec;
 
 use crate::config::{Network, SandboxConfig};
-use crate::landlock::{LandlockGrant, LandlockRules};
+use crate::landlock::{LandlockAccess, LandlockRules};
 use crate::namespaces::system_files::SystemFiles;
 use crate::protect::open_mount::OpenMount;
 use crate::seccomp::SeccompProfile;
@@ -33,16 +33,16 @@ pub(crate) fn rules(config: &SandboxConfig, mounts: &[OpenMount]) -> LandlockRul
     let system = SystemFiles::detect(config.network);
     let mut rules = LandlockRules { network: config.network, ..LandlockRules::default() };
     for path in system.directories.iter().chain(&system.settings).chain(&system.setting_files).chain(&config.tools) {
-        rules.grant(LandlockGrant::Read, path);
+        rules.grant(LandlockAccess::Read, path);
     }
     for path in MACHINE {
-        rules.grant(LandlockGrant::Read, path);
+        rules.grant(LandlockAccess::Read, path);
     }
     for path in DEVICES {
-        rules.grant(LandlockGrant::Device, path);
+        rules.grant(LandlockAccess::Device, path);
     }
     for mount in mounts {
-        let grant = if mount.access == Access::ReadWrite { LandlockGrant::Write } else { LandlockGrant::Read };
+        let grant = if mount.access == Access::ReadWrite { LandlockAccess::Write } else { LandlockAccess::Read };
         rules.grant(grant, &mount.directory);
     }
     rules

@@ -25,12 +25,12 @@ const CONTEXT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Whether the slot of a task accepts more items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SlotCapacity {
-    Available,
+enum SlotAdmission {
+    Open,
     /// The slot has to be checked, or the worker has to wait for it.
     Unknown,
     /// The slot accepts no more until the consumer has made room, or ever, if the search is over.
-    Exhausted,
+    Closed,
 }
 
 /// Collects the items of one task into batches for the task's slot.
@@ -40,7 +40,7 @@ pub(super) struct Batcher<'a, V: SearchVisitor> {
     items: Vec<SearchItem>,
     bytes: usize,
     counts: SearchCounts,
-    capacity: SlotCapacity,
+    admission: SlotAdmission,
     /// When the last batch was handed over, if any was.
     last_flush: Option<Instant>,
     /// The last line of the file that was delivered; lines up to it are dropped.
@@ -59,7 +59,7 @@ impl<'a, V: SearchVisitor> Batcher<'a, V> {
             bytes: 0,
             items: Vec::new(),
             counts: SearchCounts::default(),
-            capacity: SlotCapacity::Unknown,
+            admission: SlotAdmission::Unknown,
             last_flush: None,
             resume_line: 0,
             has_shown: false,
@@ -93,14 +93,14 @@ impl<'a, V: SearchVisitor> Batcher<'a, V> {
     }
 
     /// Returns whether the slot accepts more items. Items that were put before are delivered in any case.
-    fn has_capacity(&mut self) -> bool {
-        if self.capacity == SlotCapacity::Unknown {
-            self.capacity = self.current_capacity(&self.search.lock());
+    fn admits_more(&mut self) -> bool {
+        if self.admission == SlotAdmission::Unknown {
+            self.admission = self.current_admission(&self.search.lock());
         }
-        if self.capacity == SlotCapacity::Unknown {
-            self.capacity = self.search.pool.run_with_compensation(|| self.wait_for_capacity());
+        if self.admission == SlotAdmission::Unknown {
+            self.admission = self.search.pool.run_with_compensation(|| self.wait_for_admission());
         }
-        self.capacity == SlotCapacity::Available
+        self.admission == SlotAdmission::Open
     }
 
     /// Returns the items that are not handed over yet, and their cost.
@@ -136,29 +136,29 @@ impl<'a, V: SearchVisitor> Batcher<'a, V> {
         let waker = state.take_waker();
         drop(state);
         wake(waker);
-        self.capacity = if has_slot { SlotCapacity::Unknown } else { SlotCapacity::Exhausted };
+        self.admission = if has_slot { SlotAdmission::Unknown } else { SlotAdmission::Closed };
         self.last_flush = Some(Instant::now());
     }
 
     /// Returns whether the slot accepts more items, or `Unknown` if the worker should wait for the consumer.
-    fn current_capacity(&self, state: &SearchState) -> SlotCapacity {
+    fn current_admission(&self, state: &SearchState) -> SlotAdmission {
         if self.search.is_closed() {
-            SlotCapacity::Exhausted
+            SlotAdmission::Closed
         } else if state.queue.admits(self.key) {
-            SlotCapacity::Available
+            SlotAdmission::Open
         } else if state.queue.is_head(self.key) {
-            SlotCapacity::Unknown
+            SlotAdmission::Unknown
         } else {
-            SlotCapacity::Exhausted
+            SlotAdmission::Closed
         }
     }
 
-    fn wait_for_capacity(&self) -> SlotCapacity {
+    fn wait_for_admission(&self) -> SlotAdmission {
         loop {
             let mut state = self.search.lock();
-            let capacity = self.current_capacity(&state);
-            if capacity != SlotCapacity::Unknown {
-                return capacity;
+            let admission = self.current_admission(&state);
+            if admission != SlotAdmission::Unknown {
+                return admission;
             }
             state.waiting += 1;
             let waited = self.search.capacity_available.wait_timeout(state, CONTEXT_CHECK_INTERVAL);
@@ -168,7 +168,7 @@ impl<'a, V: SearchVisitor> Batcher<'a, V> {
             // If the consumer does not poll the search at present, no other code checks the context.
             let is_over = self.search.cx.check().is_err();
             if is_over || (waited.timed_out() && self.search.pool.should_yield()) {
-                return SlotCapacity::Exhausted;
+                return SlotAdmission::Closed;
             }
         }
     }
@@ -189,7 +189,7 @@ impl<V: SearchVisitor> ItemSink for Batcher<'_, V> {
             return ControlFlow::Continue(());
         }
         self.has_shown = true;
-        if !self.has_capacity() {
+        if !self.admits_more() {
             return ControlFlow::Break(());
         }
         if self.items.capacity() == 0 {

@@ -4,7 +4,7 @@
 pub(crate) const MAX_SUBMATCHES: usize = 1 << 16;
 
 /// Maximum number of bytes that may be scanned more than once to find the submatches of a line, as a multiple of the
-/// line's length. It guarantees about this many submatches in any line, with any expression.
+/// line's length. It allows about this many submatches, fewer if [`MAX_RESCAN_STEPS`] is reached first.
 const MAX_RESCANS: usize = 1 << 10;
 
 /// Approximate maximum of regex engine steps for repeated scans of one line: bytes scanned again, times states of the

@@ -18,7 +18,7 @@ store_laws! { "search":
     "SS5" Search changed_values_are_found_by_their_new_content,
     "SS6" BatchAndSearch moved_and_copied_values_are_found_at_their_paths,
     "SS7" Search only_values_at_or_below_the_prefix_are_found,
-    "SS8" Search any_text_can_be_searched,
+    "SS8" Search any_text_can_be_searched_for,
     "SS9" Search one_of_many_needles_is_enough,
 }
 
@@ -192,7 +192,7 @@ async fn only_values_at_or_below_the_prefix_are_found(t: &StoreTarget) -> LawRes
 }
 
 /// Syntax of search engines and databases has no meaning in a text, and a text can have any length.
-async fn any_text_can_be_searched(t: &StoreTarget) -> LawResult {
+async fn any_text_can_be_searched_for(t: &StoreTarget) -> LawResult {
     let long = "long ".repeat(2000);
     let texts = [
         "a AND b",

@@ -51,7 +51,7 @@ fn not_an_empty_directory(found: &PathEntry, path: &VfsPath) -> Error {
 async fn delete_directory<S: Store>(view: &NamespaceView<S>, req: &DeleteRequest) -> Result<Option<u64>> {
     let path = &req.path;
     if !req.recursive {
-        let message = "the path is a directory; ask for a recursive delete to remove everything in it";
+        let message = "the path is a directory; request a recursive delete to remove everything in it";
         return Err(Error::new(ErrorKind::IsADirectory, message).with_path(path));
     }
     if req.expected_version.is_some() {

@@ -28,13 +28,13 @@ pub struct MountInfo {
 
 /// A backend and its mount point.
 #[derive(Debug)]
-pub(crate) struct Mount {
+pub(crate) struct MountedBackend {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) mapping: PathMapping,
     pub(crate) identity: Option<MountIdentity>,
 }
 
-impl Mount {
+impl MountedBackend {
     pub(crate) fn new(at: VfsPath, backend: Arc<dyn Backend>) -> Self {
         Self { backend, mapping: PathMapping::new(at, VfsPath::root()), identity: None }
     }
