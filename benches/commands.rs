@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use vfs_core::{Backend, BackendExt as _, ExecuteRequest, OpContext};
 use vfs_memory::MemoryBackend;
 use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
-use vfs_sandbox::{Helper, OsSandbox, SandboxConfig, sandbox_helper_main};
+use vfs_sandbox::{HelperLocation, OsSandbox, SandboxConfig, sandbox_helper_main};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
@@ -51,7 +51,7 @@ fn run_true(runtime: &Runtime, files: &Arc<dyn Backend>) {
 
 async fn sandbox(root: &Path) -> vfs_core::Result<Arc<dyn Backend>> {
     // This program is its own helper, as the command is.
-    let helper = Helper::At(std::env::current_exe().expect("it runs"));
+    let helper = HelperLocation::At(std::env::current_exe().expect("it runs"));
     Ok(Arc::new(OsSandbox::open(SandboxConfig::new(root).helper(helper)).await?.into_backend()?))
 }
 

@@ -10,7 +10,7 @@ use vfs_store::{
     DocumentStore, Key, MemoryStore, Namespace, NamespaceSource, NewValue, Precondition, Store, StoreBackend,
     StoreConfig,
 };
-use vfs_testkit::{NamespaceFactory, Target, TargetFactory, Tier, namespace_trials};
+use vfs_testkit::{LawTier, NamespaceFactory, Target, TargetFactory, namespace_trials};
 use vfs_tests::places::Place;
 
 use crate::durable::{self, ignored};
@@ -54,7 +54,7 @@ fn namespace() -> NamespaceFactory {
 /// Files over stores in memory that can do all or little, as values and as documents, in one namespace and in many.
 fn stores() -> Vec<TargetFactory> {
     let over = |name, make: fn() -> StoreBackend<Arc<dyn Store>>| {
-        TargetFactory::new(name, move || Target::new(Arc::new(make()))).tier(Tier::Storage)
+        TargetFactory::new(name, move || Target::new(Arc::new(make()))).tier(LawTier::Storage)
     };
     vec![
         over("store-memory", || StoreBackend::new(Arc::new(MemoryStore::new()))),

@@ -12,29 +12,29 @@ use vfs_store::{
     StoreBackend, StoreConfig, TransactionSupport,
 };
 use vfs_store_testkit::StoreTarget;
-use vfs_testkit::{Target, TargetFactory, Tier};
+use vfs_testkit::{LawTier, Target, TargetFactory};
 
 use crate::buckets;
 use crate::servers::{Schema, drop_schema};
 
 /// Every law over every one of them. What was made on servers for all laws together goes with the guard.
 pub(crate) fn trials() -> (Vec<Trial>, Option<Schema>) {
-    let mut trials = laws("store-sqlite", Tier::Semantics, sqlite);
-    trials.extend(laws("store-sqlite-memory", Tier::Storage, async || {
+    let mut trials = laws("store-sqlite", LawTier::Semantics, sqlite);
+    trials.extend(laws("store-sqlite-memory", LawTier::Storage, async || {
         Ok(StoreTarget::new(SqliteStore::open(SqliteConfig::in_memory()).await?))
     }));
     let bucket = async || Ok(StoreTarget::new(BucketStore::new(Arc::new(InMemory::new()), "laws")?));
-    trials.extend(except(laws("store-bucket-memory", Tier::Storage, bucket), &[LISTED_TIMES]));
+    trials.extend(except(laws("store-bucket-memory", LawTier::Storage, bucket), &[LISTED_TIMES]));
     // Not over s3s-fs, which keeps objects as files: it has a fault if a file is requested at the path of a directory.
     // The laws of storage hold on a bucket in memory; a request to moto takes ten times as long as one to the other servers.
-    let moto = on_server("store-bucket-moto", Tier::Wrapper, "VFS_TEST_S3", buckets::moto);
+    let moto = on_server("store-bucket-moto", LawTier::Wrapper, "VFS_TEST_S3", buckets::moto);
     trials.extend(except(moto, &[LISTED_TIMES]));
-    trials.extend(on_server("store-redis", Tier::Storage, "VFS_TEST_REDIS", redis));
+    trials.extend(on_server("store-redis", LawTier::Storage, "VFS_TEST_REDIS", redis));
     // A schema takes a while to make, so that the laws share one, each in a namespace of its own.
     let schema = std::env::var("VFS_TEST_POSTGRES").ok().map(|url| Schema::new(&url, "files"));
     let name = schema.as_ref().map(|schema| schema.name.clone()).unwrap_or_default();
     let postgres = move |url| postgres(url, name.clone());
-    trials.extend(on_server("store-postgres", Tier::Storage, "VFS_TEST_POSTGRES", postgres));
+    trials.extend(on_server("store-postgres", LawTier::Storage, "VFS_TEST_POSTGRES", postgres));
     (trials, schema)
 }
 
@@ -59,7 +59,7 @@ async fn postgres(url: String, schema: String) -> Result<StoreTarget> {
     Ok(StoreTarget::new(PostgresStore::open(config).await?))
 }
 
-fn laws<F>(name: &'static str, tier: Tier, open: impl Fn() -> F + Send + Sync + 'static) -> Vec<Trial>
+fn laws<F>(name: &'static str, tier: LawTier, open: impl Fn() -> F + Send + Sync + 'static) -> Vec<Trial>
 where
     F: Future<Output = Result<StoreTarget>>,
 {
@@ -85,7 +85,7 @@ where
 /// The same laws on the server whose address is in `variable`; all are ignored where it is not set.
 fn on_server<F>(
     name: &'static str,
-    tier: Tier,
+    tier: LawTier,
     variable: &'static str,
     open: impl Fn(String) -> F + Send + Sync + 'static,
 ) -> Vec<Trial>

@@ -7,7 +7,7 @@ use vfs_composite::CompositeBackend;
 use vfs_core::{Backend, VfsPath};
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
-use vfs_testkit::{Target, TargetFactory, Tier};
+use vfs_testkit::{LawTier, Target, TargetFactory};
 
 use crate::{HostLinks, LOCK_TIMEOUT, directory};
 
@@ -18,20 +18,20 @@ pub(crate) fn targets() -> Vec<TargetFactory> {
         TargetFactory::new("composite-alone", || {
             Target::new(Arc::new(CompositeBackend::new(Arc::new(MemoryBackend::new()))))
         })
-        .tier(Tier::Smoke),
+        .tier(LawTier::Smoke),
         TargetFactory::new("composite-default", || {
             let disks = Disks::new();
             let links = HostLinks { root: disks.default.path().into(), at: VfsPath::root() };
             below("/area", disks).with_host_marker("vfs-laws-").with_links(Arc::new(links))
         }),
-        TargetFactory::new("composite-state", || below("/memories", Disks::new())).tier(Tier::Wrapper),
+        TargetFactory::new("composite-state", || below("/memories", Disks::new())).tier(LawTier::Wrapper),
         TargetFactory::new("composite-local", || {
             let disks = Disks::new();
             let links = HostLinks { root: disks.mounted.path().into(), at: path("/disk") };
             below("/disk/area", disks).with_host_marker("vfs-laws-").with_links(Arc::new(links))
         })
-        .tier(Tier::Storage),
-        TargetFactory::new("composite-nested", || below("/disk/nested", Disks::new())).tier(Tier::Wrapper),
+        .tier(LawTier::Storage),
+        TargetFactory::new("composite-nested", || below("/disk/nested", Disks::new())).tier(LawTier::Wrapper),
     ]
 }
 

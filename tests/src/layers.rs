@@ -11,7 +11,7 @@ use vfs_layers::{
 use vfs_local::{Durability, LocalConfig};
 use vfs_memory::MemoryBackend;
 use vfs_policy::{Policy, Rule, RuleEffect, RuleSet};
-use vfs_testkit::{Target, TargetFactory, Tier};
+use vfs_testkit::{LawTier, Target, TargetFactory};
 use vfs_versions::{Checkpoints, OverlayBackend};
 
 use crate::{HostLinks, LOCK_TIMEOUT, directory};
@@ -25,8 +25,8 @@ pub(crate) fn targets() -> Vec<TargetFactory> {
         over_memory("trace", || Box::new(Trace::new())),
         over_memory("policy-rules", || Box::new(deny_elsewhere())),
         TargetFactory::new("overlay", || Target::new(Arc::new(OverlayBackend::new(Arc::new(MemoryBackend::new()))))),
-        TargetFactory::new("overlay-local", overlay_over_local).tier(Tier::Storage),
-        TargetFactory::new("policy-rules-local", || over_local(&deny_elsewhere(), "")).tier(Tier::Storage),
+        TargetFactory::new("overlay-local", overlay_over_local).tier(LawTier::Storage),
+        TargetFactory::new("policy-rules-local", || over_local(&deny_elsewhere(), "")).tier(LawTier::Storage),
     ];
     let wrappers = [
         over_memory("timeout", || Box::new(Timeout::new(Duration::from_secs(50)))),
@@ -43,7 +43,7 @@ pub(crate) fn targets() -> Vec<TargetFactory> {
         TargetFactory::new("policy-local", || over_local(&allow_all(), "")),
         TargetFactory::new("scoped-local", || scoped(over_local(&Scoped::new(path(SCOPE)), SCOPE))),
     ];
-    targets.extend(wrappers.map(|wrapper| wrapper.tier(Tier::Wrapper)));
+    targets.extend(wrappers.map(|wrapper| wrapper.tier(LawTier::Wrapper)));
     targets
 }
 

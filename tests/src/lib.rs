@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use vfs_core::VfsPath;
 use vfs_local::{Durability, LocalConfig, SearchCache};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
-use vfs_testkit::{InPlaceAdapter, LinkMaker, StrictBackend, Target, TargetFactory, Tier};
+use vfs_testkit::{LawTier, LinkMaker, ReturnedUpdateApplier, StrictBackend, Target, TargetFactory};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
 /// How long a change waits for its turn: for a hang only, however slow the disk is.
@@ -32,13 +32,13 @@ pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(3_600);
 pub fn targets() -> Vec<TargetFactory> {
     let mut targets = vec![
         TargetFactory::new("memory", || Target::new(Arc::new(MemoryBackend::new()))),
-        TargetFactory::new("state-pure", state_pure).tier(Tier::Storage),
+        TargetFactory::new("state-pure", state_pure).tier(LawTier::Storage),
         TargetFactory::new("state-session", || Target::new(Arc::new(StateBackend::session(FilesState::new())))),
         TargetFactory::new("local", local),
-        TargetFactory::new("local-host", local_host).tier(Tier::Storage),
+        TargetFactory::new("local-host", local_host).tier(LawTier::Storage),
         TargetFactory::new("strict", || Target::new(Arc::new(StrictBackend::new(Arc::new(MemoryBackend::new())))))
-            .tier(Tier::Storage),
-        TargetFactory::new("virtual-shell", virtual_shell).tier(Tier::Wrapper),
+            .tier(LawTier::Storage),
+        TargetFactory::new("virtual-shell", virtual_shell).tier(LawTier::Wrapper),
     ];
     targets.extend(composites::targets());
     targets.extend(layers::targets());
@@ -57,7 +57,7 @@ fn virtual_shell() -> Target {
 
 /// An agent's state whose changes a runtime merges.
 fn state_pure() -> Target {
-    let adapter = InPlaceAdapter::new(|files| {
+    let adapter = ReturnedUpdateApplier::new(|files| {
         let update = files.into_iter().map(|(path, file)| (path, Some(file))).collect();
         let state = FilesState::new().apply(update).expect("what a backend returned can be merged");
         Arc::new(StateBackend::pure(state))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use vfs_core::{Backend, VfsPath};
 use vfs_remote::{LocalProcess, RemoteConfig, RemoteExec, SandboxBackend};
-use vfs_testkit::{Target, TargetFactory, Tier};
+use vfs_testkit::{LawTier, Target, TargetFactory};
 
 use crate::programs::{found, missing_of};
 use crate::sshd::Sshd;
@@ -63,11 +63,11 @@ impl Place {
 
     /// Which laws concern it: all places share their scripts, other tools decide what the place decides, and behind SSH are
     /// the tools of this system.
-    pub fn tier(self) -> Tier {
+    pub fn tier(self) -> LawTier {
         match self {
-            Place::LocalProcess => Tier::Semantics,
-            Place::Busybox => Tier::Storage,
-            Place::Ssh => Tier::Wrapper,
+            Place::LocalProcess => LawTier::Semantics,
+            Place::Busybox => LawTier::Storage,
+            Place::Ssh => LawTier::Wrapper,
         }
     }
 

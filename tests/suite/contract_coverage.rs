@@ -50,8 +50,8 @@ fn every_behaviour_names_its_laws_and_every_law_its_behaviour() {
 
 #[test]
 fn the_page_has_the_number_of_laws_of_each_tier() {
-    use vfs_testkit::Tier;
-    for tier in Tier::ALL {
+    use vfs_testkit::LawTier;
+    for tier in LawTier::ALL {
         let backends = vfs_testkit::ALL.iter().filter(|law| law.tier <= tier).count();
         let shells = vfs_testkit::SHELL.iter().filter(|law| law.tier <= tier).count();
         let row = format!("| `{tier:?}` | {backends} | {shells} |");

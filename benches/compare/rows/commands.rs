@@ -10,7 +10,7 @@ use vfs_core::{
     WriteRequest,
 };
 use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
-use vfs_sandbox::{Helper, OsSandbox, SandboxConfig};
+use vfs_sandbox::{HelperLocation, OsSandbox, SandboxConfig};
 
 use super::{Goal, Row};
 use crate::lab::Lab;
@@ -62,7 +62,7 @@ fn sandboxed(lab: &Lab) -> Result<Contest> {
     let runtime = Rc::clone(&lab.runtime);
     let root = lab.scratch("sandbox")?;
     // This program is its own helper, as the command is.
-    let config = SandboxConfig::new(root).helper(Helper::At(std::env::current_exe()?));
+    let config = SandboxConfig::new(root).helper(HelperLocation::At(std::env::current_exe()?));
     let files = runtime.block_on(OsSandbox::open(config))?.into_backend()?;
     let ours = move || {
         let sandboxed = measured(CALLS, || {

@@ -16,7 +16,7 @@ use vfs_core::search::{HiddenNames, IgnoreMode};
 use vfs_core::{Version, WriteMode};
 
 pub(crate) use self::batch::BatchArgs;
-pub(crate) use self::execution::{ExecArgs, JobsArgs, JobsCommand, SandboxArgs, SandboxCommand, ShellArgs};
+pub(crate) use self::execution::{ExecArgs, JobsArgs, JobsCommand, SandboxArgs, SandboxCommand, ShellBackendArgs};
 use self::integer_parser::integer_in;
 pub(crate) use self::namespace::{
     CheckpointArgs, CheckpointsArgs, ConfigCommand, DiffArgs, DiscardArgs, ExplainArgs, HistoryArgs, LogArgs,

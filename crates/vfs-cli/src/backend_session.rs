@@ -14,7 +14,7 @@ use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
 use crate::args::{BackendArgs, SandboxArgs};
 use crate::exit::{self, Failure};
-use crate::shell_selection::{ShellKind, open_sandbox, sandbox_config};
+use crate::shell_selection::{ShellBackendKind, open_sandbox, sandbox_config};
 use crate::store_argument::{MissingStore, resolve_store_url};
 
 /// The backend and the context of one command.
@@ -31,9 +31,9 @@ pub(crate) struct BackendSession {
 
 /// Prints a notice about the recovery of an interrupted move that may take long.
 #[derive(Debug)]
-struct RecoveryNotice;
+struct RecoveryNoticePrinter;
 
-impl RecoveryObserver for RecoveryNotice {
+impl RecoveryObserver for RecoveryNoticePrinter {
     fn on_recovery(&self, from: &VfsPath, to: &VfsPath) {
         exit::print_message(format_args!("finishing the interrupted move of '{from}' to '{to}' first"));
     }
@@ -132,7 +132,7 @@ impl BackendSession {
 
     async fn open_config(file: &Path, cx: OpContext) -> Result<Self, Failure> {
         let config =
-            Config::load(file).await.map_err(Failure::Config)?.with_recovery_observer(Arc::new(RecoveryNotice));
+            Config::load(file).await.map_err(Failure::Config)?.with_recovery_observer(Arc::new(RecoveryNoticePrinter));
         let configured = config.build(&config.directory().unwrap_or_default()).await.map_err(Failure::Config)?;
         configured.warnings.iter().for_each(|warning| exit::print_message(format_args!("warning: {warning}")));
         Ok(Self {
@@ -144,16 +144,16 @@ impl BackendSession {
     }
 
     /// Returns the backend with a shell of this kind.
-    pub(crate) async fn with_shell(&self, kind: ShellKind) -> Result<Arc<dyn Backend>, Failure> {
+    pub(crate) async fn with_shell(&self, kind: ShellBackendKind) -> Result<Arc<dyn Backend>, Failure> {
         match (kind, &self.opened) {
-            (ShellKind::Virtual, _) => {
+            (ShellBackendKind::Virtual, _) => {
                 let shell = Arc::new(VirtualShell::new(Arc::clone(&self.backend), VirtualShellConfig::new()));
                 Ok(match &self.opened {
                     OpenedBackend::Config(configured) => configured.with_commands(shell),
                     OpenedBackend::Directory(_) | OpenedBackend::Store => shell,
                 })
             }
-            (ShellKind::Host, OpenedBackend::Directory(files)) => {
+            (ShellBackendKind::Host, OpenedBackend::Directory(files)) => {
                 Ok(Arc::new(LocalShellBackend::with_files(files.clone(), ShellConfig::new())))
             }
             (_, OpenedBackend::Config(_)) => Err(Failure::Usage(
@@ -162,7 +162,7 @@ impl BackendSession {
             (_, OpenedBackend::Store) => {
                 Err(Failure::Usage("a process cannot access the files of a store; use --virtual"))
             }
-            (ShellKind::Sandbox(args), OpenedBackend::Directory(_)) => {
+            (ShellBackendKind::Sandbox(args), OpenedBackend::Directory(_)) => {
                 let sandbox = open_sandbox(sandbox_config(self.root.as_deref(), args)?).await?;
                 Ok(Arc::new(sandbox.into_backend()?))
             }

@@ -5,11 +5,11 @@
 
 mod job_directory;
 mod job_monitor;
-mod job_registry;
+mod jobs_directory;
 mod monitor_launcher;
 mod output_log;
 
 pub(crate) use self::job_directory::unknown_job;
 pub(crate) use self::job_monitor::run_monitored;
-pub(crate) use self::job_registry::{JobEntry, JobRegistry, JobState};
+pub(crate) use self::jobs_directory::{JobEntry, JobState, JobsDirectory};
 pub(crate) use self::monitor_launcher::{arguments, start};

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use vfs_core::search::{FileCount, LineKind, Submatch};
+use vfs_core::search::{LineKind, MatchedFile, Submatch};
 use vfs_core::{GrepMatch, VfsPath};
 
 use crate::standard_output::Palette;
@@ -88,7 +88,7 @@ impl MatchPrinter {
     }
 
     /// Writes the path of a file, with its number of matches if there is one.
-    pub(crate) fn write_file(&self, out: &mut impl Write, file: &FileCount) -> io::Result<()> {
+    pub(crate) fn write_file(&self, out: &mut impl Write, file: &MatchedFile) -> io::Result<()> {
         let style = self.palette.path;
         write!(out, "{style}{}{style:#}", file.path)?;
         match file.count {

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use vfs_core::{Backend, Error, ErrorKind, Result, StreamingShell};
 use vfs_local::LocalBackend;
-use vfs_sandbox::{Guarantee, Helper, Mechanism, Network, OsSandbox, SandboxConfig, SelfTest, UnixSockets};
+use vfs_sandbox::{Guarantee, HelperLocation, Mechanism, Network, OsSandbox, SandboxConfig, SelfTest, UnixSockets};
 
-use crate::args::{SandboxArgs, ShellArgs};
+use crate::args::{SandboxArgs, ShellBackendArgs};
 use crate::exit::Failure;
 
 /// The shell that runs commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ShellKind {
+pub(crate) enum ShellBackendKind {
     /// The host, as the current user.
     Host,
     /// A sandbox on the host.
@@ -20,9 +20,9 @@ pub(crate) enum ShellKind {
     Virtual,
 }
 
-impl ShellKind {
+impl ShellBackendKind {
     /// Returns the shell that the arguments select.
-    pub(crate) fn from_args(args: ShellArgs) -> Result<Self, Failure> {
+    pub(crate) fn from_args(args: ShellBackendArgs) -> Result<Self, Failure> {
         if !args.sandbox && args.sandbox_args != SandboxArgs::default() {
             return Err(Failure::Usage(
                 "--landlock, --network, --unix-sockets, --allow-visible-processes, --allow-unprotected-names, \
@@ -55,7 +55,7 @@ pub(crate) fn sandbox_config(root: Option<&Path>, args: SandboxArgs) -> Result<S
     } else {
         SandboxConfig::new(directory)
     };
-    let mut config = config.helper(Helper::At(helper));
+    let mut config = config.helper(HelperLocation::At(helper));
     if args.network {
         config = config.network(Network::Host);
     }

@@ -219,7 +219,7 @@ pub(crate) struct Journal {
 }
 
 /// A rename that is recorded, and the lock that excludes recoveries meanwhile.
-pub(crate) struct RecordedMove {
+pub(crate) struct OngoingMove {
     path: VfsPath,
     pub(crate) record: MoveRecord,
     _guard: Option<JournalGuard>,
@@ -248,7 +248,7 @@ impl Journal {
     }
 
     /// Records a rename that is about to begin.
-    pub(crate) async fn begin(&self, cx: &OpContext, record: MoveRecord) -> Result<RecordedMove> {
+    pub(crate) async fn begin(&self, cx: &OpContext, record: MoveRecord) -> Result<OngoingMove> {
         let guard = match &self.lock {
             Some(lock) => Some(lock.lock_shared(cx).await?),
             None => None,
@@ -258,7 +258,7 @@ impl Journal {
         let number = RECORD_COUNT.fetch_add(1, Ordering::Relaxed);
         let path = self.directory.child(&format!("move-{timestamp}-{number}.json"))?;
         let text = encode(&record)?;
-        let recorded = RecordedMove { path: path.clone(), record, _guard: guard };
+        let recorded = OngoingMove { path: path.clone(), record, _guard: guard };
         match self.backend.write(cx, WriteRequest::new(path, text)).await {
             Ok(_) => Ok(recorded),
             // The record may have been written nevertheless, and a recovery must not perform a rename that was reported as failed.
@@ -270,7 +270,7 @@ impl Journal {
     }
 
     /// Replaces the record of a running rename.
-    pub(crate) async fn update(&self, cx: &OpContext, recorded: &RecordedMove) -> Result<()> {
+    pub(crate) async fn update(&self, cx: &OpContext, recorded: &OngoingMove) -> Result<()> {
         self.replace(cx, &recorded.path, &recorded.record).await
     }
 
@@ -281,7 +281,7 @@ impl Journal {
     }
 
     /// Removes the record of a rename that has ended, and then releases the lock.
-    pub(crate) async fn end(&self, cx: &OpContext, recorded: RecordedMove) -> Result<()> {
+    pub(crate) async fn end(&self, cx: &OpContext, recorded: OngoingMove) -> Result<()> {
         self.remove(cx, recorded.path.clone()).await
     }
 

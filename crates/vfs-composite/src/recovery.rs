@@ -1,7 +1,7 @@
 //! Recovery of renames across mounts that a crash interrupted.
 
 mod move_recovery;
-mod recovery_notice;
+mod recovery_notifier;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
 use self::move_recovery::MoveRecovery;
-use self::recovery_notice::RecoveryNotice;
-pub use self::recovery_notice::RecoveryObserver;
+use self::recovery_notifier::RecoveryNotifier;
+pub use self::recovery_notifier::RecoveryObserver;
 use crate::backend::CompositeBackend;
 use crate::journal::{Journal, MoveRecord};
 
@@ -192,7 +192,7 @@ impl CompositeBackend {
                 continue;
             }
             let observer = options.observer.clone();
-            let notice = observer.map(|observer| Arc::new(RecoveryNotice::new(observer, &record.from, &record.to)));
+            let notice = observer.map(|observer| Arc::new(RecoveryNotifier::new(observer, &record.from, &record.to)));
             let recorded = record.files.len();
             let mut move_recovery = MoveRecovery::new(self, &limited, record, yield_at, notice);
             let settled = move_recovery.settle().await;

@@ -25,7 +25,7 @@ const DIRECTORY_MARKER: &str = ".vfs-directory";
 
 /// The content and the version of a file.
 #[derive(Debug, Clone)]
-pub(crate) struct FileContent {
+pub(crate) struct VersionedContent {
     pub(crate) content: Bytes,
     pub(crate) version: Version,
 }
@@ -71,7 +71,7 @@ struct CopiedFile {
     is_restored: bool,
     to: VfsPath,
     version: Version,
-    before: Option<FileContent>,
+    before: Option<VersionedContent>,
 }
 
 /// The completed part of a transfer.
@@ -286,10 +286,10 @@ impl CompositeBackend {
     }
 
     /// Reads the whole file at `path`.
-    pub(crate) async fn fetch(&self, cx: &OpContext, path: &VfsPath) -> Result<FileContent> {
+    pub(crate) async fn fetch(&self, cx: &OpContext, path: &VfsPath) -> Result<VersionedContent> {
         let response = DownloadRequest::new(path.clone()).send(self, cx).await?;
         match (response.content, response.version) {
-            (Some(content), Some(version)) => Ok(FileContent { content, version }),
+            (Some(content), Some(version)) => Ok(VersionedContent { content, version }),
             _ => Err(Error::new(ErrorKind::Internal, "internal: the backend returned neither a file nor an error")
                 .with_path(path)),
         }
@@ -353,8 +353,8 @@ impl CompositeBackend {
         &self,
         cx: &OpContext,
         to: &VfsPath,
-        source: &FileContent,
-        existing: Option<&FileContent>,
+        source: &VersionedContent,
+        existing: Option<&VersionedContent>,
     ) -> Result<WriteReceipt> {
         let mode = existing.map_or(WriteMode::CreateNew, |existing| WriteMode::IfVersion(existing.version.clone()));
         let written = self.write(cx, WriteRequest::new(to.clone(), source.content.clone()).mode(mode)).await?;
@@ -362,7 +362,7 @@ impl CompositeBackend {
     }
 
     /// Reads the copy at `to`, and compares it with `source`.
-    pub(crate) async fn verify_copy(&self, cx: &OpContext, to: &VfsPath, source: &FileContent) -> Result<()> {
+    pub(crate) async fn verify_copy(&self, cx: &OpContext, to: &VfsPath, source: &VersionedContent) -> Result<()> {
         if self.only_returns_changes(to) {
             return Ok(());
         }

@@ -1,12 +1,12 @@
 //! Construction of a namespace from its parsed configuration.
 
 mod backends;
-mod file_protection;
 mod layers;
 mod mount_identity;
-mod mounted_directories;
+mod mounted_host_directories;
 mod move_journal;
 mod namespace_builder;
+mod protected_host_files;
 mod storage_registry;
 mod store_connections;
 mod store_url;
@@ -19,10 +19,10 @@ use vfs_composite::{CompositeBackend, RecoveryReport};
 use vfs_core::VfsPath;
 use vfs_layers::BackendSink;
 
-use self::file_protection::FileProtection;
 use self::layers::layer_position;
 use self::move_journal::MoveJournal;
 use self::namespace_builder::{LayerHandles, NamespaceBuilder};
+use self::protected_host_files::ProtectedHostFiles;
 use self::storage_registry::StorageRegistry;
 use crate::configured_backend::ConfiguredBackend;
 use crate::error::{ConfigError, ConfigErrorKind};
@@ -36,7 +36,7 @@ pub(crate) async fn build_namespace(spec: &NamespaceSpec, base: &Path) -> Result
     let base = resolve_base(base)?;
     let mut storage = StorageRegistry::create(spec, &base).await?;
     let journal = MoveJournal::open(spec, &base, &mut storage).await?;
-    let protection = FileProtection::new(spec, &base, &storage).await?;
+    let protection = ProtectedHostFiles::new(spec, &base, &storage).await?;
     let mut builder = NamespaceBuilder::new(spec, base, storage, protection);
     let composite = open_mounts(&mut builder, &journal).await?;
     let tables = &spec.tables;

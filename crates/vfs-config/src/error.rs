@@ -41,7 +41,7 @@ pub struct Position {
 /// `Display` is one line for operators, such as `vfs.toml:3:8: layers[0].max_bytes: ...`, with what to write instead. The line
 /// can contain host paths, so do not show it to a model. User, password and parameters of all URLs are redacted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{}", ErrorLine(self))]
+#[error("{}", SingleLineError(self))]
 #[non_exhaustive]
 pub struct ConfigError {
     /// The category.
@@ -105,9 +105,9 @@ pub fn describe_open_failure(label: &str, path: &Path, error: &vfs_core::Error) 
 }
 
 /// Formats an error as one line.
-struct ErrorLine<'a>(&'a ConfigError);
+struct SingleLineError<'a>(&'a ConfigError);
 
-impl fmt::Display for ErrorLine<'_> {
+impl fmt::Display for SingleLineError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ConfigError { file, position, key, message, .. } = self.0;
         if let Some(file) = file {

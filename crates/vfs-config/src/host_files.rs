@@ -78,7 +78,7 @@ fn open_parent(path: &Path) -> vfs_core::Result<(LocalBackend, VfsPath)> {
 
 /// The location of a store on the host, which may not exist yet.
 #[derive(Debug, Clone)]
-pub(crate) struct StorageLocation {
+pub(crate) struct HostStorageLocation {
     /// The innermost existing directory that is, or contains, the location.
     pub(crate) local: LocalBackend,
     /// The path of the location in `local`.
@@ -87,7 +87,7 @@ pub(crate) struct StorageLocation {
     pub(crate) real: PathBuf,
 }
 
-impl StorageLocation {
+impl HostStorageLocation {
     /// Returns the backend that [`path`](Self::path) belongs to.
     pub(crate) fn files(&self) -> Arc<dyn Backend> {
         Arc::new(self.local.clone())

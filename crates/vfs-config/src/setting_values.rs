@@ -119,9 +119,9 @@ impl JsonSchema for HumanDuration {
 
 /// A duration other than zero: a limit of zero would fail every operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TimeLimit(pub(crate) Duration);
+pub(crate) struct NonZeroDuration(pub(crate) Duration);
 
-impl<'de> Deserialize<'de> for TimeLimit {
+impl<'de> Deserialize<'de> for NonZeroDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let HumanDuration(limit) = HumanDuration::deserialize(deserializer)?;
         if limit.is_zero() {
@@ -131,7 +131,7 @@ impl<'de> Deserialize<'de> for TimeLimit {
     }
 }
 
-impl JsonSchema for TimeLimit {
+impl JsonSchema for NonZeroDuration {
     fn schema_name() -> Cow<'static, str> {
         HumanDuration::schema_name()
     }

@@ -16,8 +16,8 @@ use crate::setting_values::HostPath;
 
 pub(crate) use self::backends::{BackendTable, LocalTable, MemoryTable, StoreBackendTable};
 pub(crate) use self::layers::{
-    AuditTable, CacheTable, CheckpointsTable, ConcurrencyTable, LayerStorage, LayerTable, OverlayTable, PolicyTable,
-    QuotaTable, RetryTable, TimeoutTable,
+    AuditTable, CacheTable, CheckpointsTable, ConcurrencyTable, LayerStoragePath, LayerTable, OverlayTable,
+    PolicyTable, QuotaTable, RetryTable, TimeoutTable,
 };
 pub(crate) use self::rules::{RuleTable, RulesTable};
 

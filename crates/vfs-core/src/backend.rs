@@ -11,13 +11,13 @@ use crate::context::OpContext;
 use crate::error::Result;
 use crate::facets::{MultiModalReader, Snapshots, TreeProvider, Watch};
 use crate::path::VfsPath;
-use crate::shell::{Shell, StreamingShell};
-use crate::types::{
+use crate::requests::{
     CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, FileDownloadResponse, FileInfo,
     FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult,
     OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult,
     StatRequest, UploadRequest, WriteRequest, WriteResult,
 };
+use crate::shell::{Shell, StreamingShell};
 
 /// The properties in which backends differ, at one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct Capabilities {
     pub max_file_size: u64,
     /// How a repeated mutation with an [`OperationId`](crate::OperationId) is treated.
     #[serde(default)]
-    pub operation_ids: OperationIds,
+    pub operation_ids: OperationIdSupport,
     /// The maximum size, in bytes, of a file that a [`FileWriter`] writes.
     #[serde(default)]
     pub max_streamed_size: u64,
@@ -54,7 +54,7 @@ impl Capabilities {
             empty_directories: false,
             links: false,
             set_times: false,
-            operation_ids: OperationIds::Ignored,
+            operation_ids: OperationIdSupport::Ignored,
             max_file_size,
             max_streamed_size: max_file_size,
         }
@@ -87,7 +87,7 @@ pub enum Mutations {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum OperationIds {
+pub enum OperationIdSupport {
     /// The id is ignored: a mutation that is sent again is made again.
     #[default]
     Ignored,

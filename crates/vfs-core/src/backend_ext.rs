@@ -6,7 +6,7 @@ use crate::backend::Backend;
 use crate::context::OpContext;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
-use crate::types::{
+use crate::requests::{
     Content, DeleteRequest, EditRequest, EditResult, FileInfo, GlobRequest, GrepMatch, GrepRequest, LsRequest,
     ReadRequest, ReadResult, StatRequest, WriteMode, WriteRequest, WriteResult,
 };

@@ -14,7 +14,7 @@ use futures::stream::{BoxStream, StreamExt};
 
 use crate::context::OpContext;
 use crate::error::{Error, Result};
-use crate::types::{Change, Cursor, WatchEvent, WatchRequest};
+use crate::requests::{Change, Cursor, WatchEvent, WatchRequest};
 use subscription::Subscription;
 
 /// A log of the last changes of one backend, from which subscribers read at their own pace.

@@ -9,8 +9,8 @@ use crate::backend::Backend;
 use crate::context::OpContext;
 use crate::error::{Error, Result};
 use crate::operation::ResultStream;
-pub use crate::types::{BufferedWriter, CommitWriterRequest, FileWriter, OpenWriterRequest};
-use crate::types::{ReadRequest, ReadResult, Version};
+pub use crate::requests::{BufferedWriter, CommitWriterRequest, FileWriter, OpenWriterRequest};
+use crate::requests::{ReadRequest, ReadResult, Version};
 
 /// The default size of a chunk, 4 MiB.
 const DEFAULT_CHUNK_SIZE: u64 = 4 << 20;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use self::error_detail::{ErrorDetail, NoMatchHint, SimilarLine};
 pub use self::path_fault::PathFault;
 use crate::path::VfsPath;
-use crate::types::Version;
+use crate::requests::Version;
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

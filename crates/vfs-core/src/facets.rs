@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use crate::backend::Backend;
 use crate::context::OpContext;
 use crate::error::{Error, ErrorKind, Result};
-use crate::operation::SnapshotsRequest;
+use crate::operation::ListSnapshotsRequest;
 use crate::path::VfsPath;
-use crate::tree::Tree;
-use crate::types::{
+use crate::requests::{
     Content, DiffRequest, DiffResult, ForgetRequest, OpenTreeRequest, ReadRequest, ReadResult, RestoreRequest,
     SnapshotInfo, SnapshotRequest, WatchEvent, WatchRequest,
 };
+use crate::tree::Tree;
 
 /// A request for [`MultiModalReader::multi_modal_read`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,7 +195,7 @@ pub trait Snapshots: Send + Sync {
     async fn snapshot(&self, cx: &OpContext, req: SnapshotRequest) -> Result<SnapshotInfo>;
 
     /// Returns all snapshots, oldest first.
-    async fn snapshots(&self, cx: &OpContext, req: SnapshotsRequest) -> Result<Vec<SnapshotInfo>>;
+    async fn snapshots(&self, cx: &OpContext, req: ListSnapshotsRequest) -> Result<Vec<SnapshotInfo>>;
 
     /// Restores the files of a snapshot, which is retained.
     async fn restore(&self, cx: &OpContext, req: RestoreRequest) -> Result<()>;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::types::{Content, ReadResult, Truncation};
+use crate::requests::{Content, ReadResult, Truncation};
 
 /// The text that replaces the content of an empty file.
 pub const EMPTY_REMINDER: &str = "System reminder: File exists but has empty contents";
@@ -115,7 +115,7 @@ fn continuation(result: &ReadResult) -> Option<String> {
 mod tests {
     use super::*;
     use crate::path::VfsPath;
-    use crate::types::ReadRequest;
+    use crate::requests::ReadRequest;
     use crate::window::read_bytes;
 
     fn show(content: &[u8], set: impl FnOnce(ReadRequest) -> ReadRequest) -> String {

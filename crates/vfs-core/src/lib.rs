@@ -25,12 +25,12 @@
 //! * A request is built by `new` with its required fields, and by setters. A mode is an enum, also if its JSON is a truth value.
 //! * Requests, results and events, and the enums of modes and reasons, are `#[non_exhaustive]`: a new field or variant breaks no
 //!   caller. Not so values that are complete by definition: coordinates ([`ByteRange`], [`TerminalSize`], [`Submatch`]), wrappers of
-//!   one value ([`GrepStreamRequest`], ids), and enums that divide a whole, which callers match in full ([`Content`], [`FileText`],
+//!   one value ([`GrepStreamRequest`], ids), and enums that divide a whole, which callers match in full ([`Content`], [`FileDataContent`],
 //!   [`LineKind`], [`FileOperationError`]).
 //!
 //! [`ByteRange`]: window::ByteRange
 //! [`FileOperationError`]: transfer::FileOperationError
-//! [`FileText`]: state::FileText
+//! [`FileDataContent`]: state::FileDataContent
 //! [`GrepStreamRequest`]: operation::GrepStreamRequest
 //! [`JobInfo`]: shell::JobInfo
 //! [`LineKind`]: search::LineKind
@@ -53,7 +53,7 @@ mod facets;
 mod operation_id;
 mod path_mapping;
 mod remove_empty_dirs;
-mod types;
+mod requests;
 
 pub mod backend;
 pub mod buffer;
@@ -82,17 +82,18 @@ pub mod multi_modal {
 
 /// Options and results of globs and content searches.
 pub mod search {
-    pub use crate::types::{
-        BinaryMode, CaseMode, EntryKinds, FileCount, GrepMatch, GrepOutput, GrepSummary, HiddenNames, IgnoreMode,
-        LineKind, LineSelection, LineText, LinkMode, MatchBoundary, MatchSpan, Pattern, Skipped, Submatch, Submatches,
+    pub use crate::requests::{
+        BinaryMode, CaseMode, EntryKinds, GrepMatch, GrepOutput, GrepSummary, HiddenNames, IgnoreMode, LineKind,
+        LineSelection, LineText, LinkMode, MatchBoundary, MatchSpan, MatchedFile, Pattern, Skipped, Submatch,
+        Submatches,
     };
 }
 
 /// Snapshots of all files, and differences between them.
 pub mod snapshots {
     pub use crate::facets::Snapshots;
-    pub use crate::operation::SnapshotsRequest;
-    pub use crate::types::{
+    pub use crate::operation::ListSnapshotsRequest;
+    pub use crate::requests::{
         ChangeKind, DiffRequest, DiffResult, FileChange, ForgetRequest, RestoreRequest, SnapshotId, SnapshotInfo,
         SnapshotRequest,
     };
@@ -100,13 +101,13 @@ pub mod snapshots {
 
 /// Files in the state of an agent.
 pub mod state {
-    pub use crate::types::{FileData, FileText, FilesUpdate};
+    pub use crate::requests::{FileData, FileDataContent, FilesUpdate};
 }
 
 /// Copies, renames, deletes, uploads and downloads.
 pub mod transfer {
     pub use crate::remove_empty_dirs::remove_empty_dirs;
-    pub use crate::types::{
+    pub use crate::requests::{
         DeleteScope, DownloadRequest, FileOperationError, TransferMode, UploadRequest, check_source_and_target,
     };
 }
@@ -114,7 +115,7 @@ pub mod transfer {
 /// Streams of changes of files.
 pub mod watch {
     pub use crate::facets::Watch;
-    pub use crate::types::{Change, Cursor, WatchEvent, WatchRequest};
+    pub use crate::requests::{Change, Cursor, WatchEvent, WatchRequest};
 }
 
 #[doc(inline)]
@@ -129,7 +130,7 @@ pub use self::{
 pub use backend_ext::BackendExt;
 pub use facets::{MultiModalReader, Snapshots, TreeProvider, Watch};
 pub use operation_id::OperationId;
-pub use types::{
+pub use requests::{
     CaseMode, Content, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
     FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepMatch,
     GrepOutput, GrepRequest, GrepResult, LsRequest, LsResult, OpenWriterRequest, Pattern, Problem, ReadRequest,

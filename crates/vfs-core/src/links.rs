@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::context::OpContext;
 use crate::error::{ErrorKind, Result};
 use crate::path::VfsPath;
-use crate::types::{LsRequest, ResolveRequest};
+use crate::requests::{LsRequest, ResolveRequest};
 
 /// Returns whether the last component of `path` is a link in `backend`. Links above it are followed.
 ///

@@ -10,7 +10,7 @@ pub use self::intercepted::Intercepted;
 pub use self::interceptor::{Interceptor, StreamCall};
 pub use self::layer::{Layer, layered};
 pub use self::request::{
-    AnyOutput, AnyRequest, ExecuteStreamRequest, GrepStreamRequest, Operation, OperationClass, OutputRef, Request,
-    RequestRef, SnapshotsRequest, StreamRequest, UnaryRequest,
+    AnyOutput, AnyRequest, ExecuteStreamRequest, GrepStreamRequest, ListSnapshotsRequest, Operation, OperationClass,
+    OutputRef, Request, RequestRef, StreamRequest, UnaryRequest,
 };
 pub use self::result_stream::{ResultStream, deferred_stream};

@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 use crate::facets::MultiModalReadResult;
 use crate::path::VfsPath;
 
-use crate::shell::{ExecuteEvent, ExecuteResponse};
-use crate::types::{
+use crate::requests::{
     Change, CopyResult, DeleteResult, DiffResult, EditResult, FileChange, FileDownloadResponse, FileInfo,
     FileUploadResponse, FileWriter, FilesUpdate, GlobResult, GrepEvent, GrepResult, LsResult, Problem, ReadResult,
     RenameResult, ResolveResult, WatchEvent, WriteResult,
 };
+use crate::shell::{ExecuteEvent, ExecuteResponse};
 
 /// A mapping of the path `outer` in the caller's namespace to the path `inner` in that of a backend.
 ///
@@ -346,7 +346,7 @@ impl MapPaths for MultiModalReadResult {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
-    use crate::types::Version;
+    use crate::requests::Version;
 
     fn path(text: &str) -> VfsPath {
         VfsPath::parse(text).expect("a valid path")

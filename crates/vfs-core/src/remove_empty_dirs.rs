@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::context::OpContext;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
-use crate::types::{DeleteRequest, LsRequest};
+use crate::requests::{DeleteRequest, LsRequest};
 
 /// Removes the directory at `path` and those below it, if none of them contains a file.
 ///

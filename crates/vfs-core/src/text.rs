@@ -3,7 +3,7 @@
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::DecoderResult;
 
-pub use crate::types::{Encoding, LineEnding};
+pub use crate::requests::{Encoding, LineEnding};
 
 /// The MIME type of unknown content.
 pub const OCTET_STREAM: &str = "application/octet-stream";

@@ -11,10 +11,10 @@ use bytes::Bytes;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
-use crate::types::{FileInfo, Problem, ResolveResult};
+use crate::requests::{FileInfo, Problem, ResolveResult};
 
 pub use crate::facets::TreeProvider;
-pub use crate::types::{OpenTreeRequest, TreeUse};
+pub use crate::requests::{OpenTreeRequest, TreeUse};
 
 pub use self::mapped_tree::MappedTree;
 pub use self::sketch::{Sketch, SketchQuery, Sketcher};

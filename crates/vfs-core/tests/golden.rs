@@ -223,7 +223,7 @@ fn searches() {
     context.kind = LineKind::Context;
     let mut result = GrepResult::default();
     result.matches = vec![matched.clone(), context];
-    result.files = vec![FileCount::new(path("/a"), Some(2))];
+    result.files = vec![MatchedFile::new(path("/a"), Some(2))];
     (result.truncated, result.skipped) = (Some(Truncation::MaxBytes), skipped());
     (result.problems, result.files_searched) = (vec![problem()], 9);
     let mut summary = GrepSummary::default();
@@ -233,7 +233,7 @@ fn searches() {
         "grep_result" => result,
         "grep_events" => vec![
             GrepEvent::Match(matched),
-            GrepEvent::File(FileCount::new(path("/a"), None)),
+            GrepEvent::File(MatchedFile::new(path("/a"), None)),
             GrepEvent::Problem(problem()),
             GrepEvent::End(summary),
         ],
@@ -574,7 +574,7 @@ fn calls_have_the_word_of_their_operation_and_the_fields_of_their_request() {
         call_and_json(JobOutputRequest::new(job.clone())),
         call_and_json(StopJobRequest::new(job)),
         call_and_json(SnapshotRequest::new()),
-        call_and_json(SnapshotsRequest::new()),
+        call_and_json(ListSnapshotsRequest::new()),
         call_and_json(RestoreRequest::new(snapshot.clone())),
         call_and_json(ForgetRequest::new(snapshot.clone())),
         call_and_json(DiffRequest::since(snapshot)),
@@ -584,7 +584,7 @@ fn calls_have_the_word_of_their_operation_and_the_fields_of_their_request() {
     for ((call, request), operation) in calls.iter().zip(Operation::ALL) {
         check_line(&format!(r#"{{"operation":"{operation}","request":{request}}}"#), call);
     }
-    check_line("null", &SnapshotsRequest::new());
+    check_line("null", &ListSnapshotsRequest::new());
     check_line(&call_and_json(grep.clone()).1, &GrepStreamRequest(grep));
     check_line(&call_and_json(execute.clone()).1, &ExecuteStreamRequest(execute));
 }

@@ -18,7 +18,7 @@ use vfs_core::operation::{
 };
 use vfs_core::{Backend, Error, ErrorKind, GrepEvent, Interceptor, Layer, OpContext, Result, StatRequest, VfsPath};
 
-pub use self::audit_log_files::{AuditPart, AuditParts};
+pub use self::audit_log_files::{AuditFileRecords, AuditLogReader};
 pub use self::audit_operation::AuditOperation;
 pub use self::audit_record::{AuditRecord, FileState};
 pub use self::audit_sinks::{AuditSink, MemorySink, TracingSink};

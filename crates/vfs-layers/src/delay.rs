@@ -8,7 +8,7 @@ use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, Str
 use vfs_core::{Backend, Interceptor, Layer, OpContext, Operation, Result};
 use vfs_search::run_until_cancelled;
 
-use crate::per_operation::PerOperation;
+use crate::per_operation_setting::PerOperationSetting;
 
 /// Waits before every operation, for tests of slow backends.
 ///
@@ -35,13 +35,13 @@ use crate::per_operation::PerOperation;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Delay {
-    delays: PerOperation<Duration>,
+    delays: PerOperationSetting<Duration>,
 }
 
 impl Delay {
     /// Returns an interceptor that waits `delay` before each operation. Zero means no wait.
     pub fn new(delay: Duration) -> Self {
-        Self { delays: PerOperation::new(delay) }
+        Self { delays: PerOperationSetting::new(delay) }
     }
 
     /// Sets the delay before `operation`, in place of the one for all operations.

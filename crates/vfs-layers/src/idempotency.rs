@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use vfs_core::backend::OperationIds;
+use vfs_core::backend::OperationIdSupport;
 use vfs_core::operation::{
     AnyOutput, Intercepted, OutputRef, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest,
 };
@@ -20,7 +20,7 @@ use vfs_core::{Backend, Capabilities, Error, ErrorKind, Interceptor, Layer, OpCo
 /// * The commit of a writer and commands are not remembered.
 /// * An id belongs to the actor and the session of the call. Callers whose namespace depends on anything else use ids that differ.
 /// * The last 10,000 operations are remembered. Another process, and this one after a restart, knows none of them.
-/// * Operations of a backend that [stores](OperationIds::Stored) the ids pass unchanged.
+/// * Operations of a backend that [stores](OperationIdSupport::Stored) the ids pass unchanged.
 ///
 /// # Errors
 ///
@@ -187,7 +187,7 @@ impl Interceptor for IdempotencyInterceptor {
         let Some(id) = cx.operation_id().filter(|_| is_remembered(request.as_request_ref())) else {
             return request.send(inner, cx).await;
         };
-        if inner.capabilities(&path).operation_ids == OperationIds::Stored {
+        if inner.capabilities(&path).operation_ids == OperationIdSupport::Stored {
             return request.send(inner, cx).await;
         }
         let paths: Vec<_> = request.as_request_ref().paths().collect();
@@ -207,8 +207,8 @@ impl Interceptor for IdempotencyInterceptor {
     }
 
     fn capabilities(&self, mut inner: Capabilities) -> Capabilities {
-        if inner.operation_ids == OperationIds::Ignored {
-            inner.operation_ids = OperationIds::Process;
+        if inner.operation_ids == OperationIdSupport::Ignored {
+            inner.operation_ids = OperationIdSupport::Process;
         }
         inner
     }

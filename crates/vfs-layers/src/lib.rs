@@ -6,26 +6,25 @@ mod content_cache;
 mod delay;
 mod fault_injection;
 mod idempotency;
-mod metrics;
 mod outcome;
-mod per_operation;
+mod per_operation_setting;
 mod quota;
 mod read_only;
 mod retry;
 mod scoped;
 mod timeout;
 mod trace;
+mod trace_metrics;
 
 pub use audit::{
-    Audit, AuditHead, AuditOperation, AuditPart, AuditParts, AuditRecord, AuditScope, AuditSink, BackendSink,
-    ChainBreak, ChainFault, FileState, MemorySink, OnSinkFailure, TracingSink, verify, verify_until,
+    Audit, AuditFileRecords, AuditHead, AuditLogReader, AuditOperation, AuditRecord, AuditScope, AuditSink,
+    BackendSink, ChainBreak, ChainFault, FileState, MemorySink, OnSinkFailure, TracingSink, verify, verify_until,
 };
 pub use concurrency_limit::ConcurrencyLimit;
 pub use content_cache::Cache;
 pub use delay::Delay;
 pub use fault_injection::FaultInjection;
 pub use idempotency::Idempotency;
-pub use metrics::{Metrics, OperationMetrics};
 pub use outcome::Outcome;
 pub use quota::{ActorUsage, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
 pub use read_only::ReadOnly;
@@ -33,3 +32,4 @@ pub use retry::Retry;
 pub use scoped::Scoped;
 pub use timeout::Timeout;
 pub use trace::Trace;
+pub use trace_metrics::{OperationMetrics, TraceMetrics};

@@ -1,6 +1,6 @@
 //! Interceptor that limits stored bytes and files, and the rate of operations.
 
-mod background_jobs;
+mod background_command_counts;
 mod change_estimate;
 mod path_locks;
 mod quota_limits;
@@ -23,7 +23,7 @@ use vfs_search::run_until_cancelled;
 
 pub use self::quota_limits::QuotaLimits;
 
-use self::background_jobs::BackgroundJobs;
+use self::background_command_counts::BackgroundCommandCounts;
 use self::change_estimate::{ChangeEstimate, measure};
 use self::path_locks::{PathLockGuard, StripedPathLocks};
 use self::rate_limit::RateLimiter;
@@ -109,7 +109,7 @@ impl Quota {
         let state = Arc::new(QuotaState {
             quota: *self,
             usage: Arc::new(UsageTracker::new(self.overall, self.per_actor)),
-            background_jobs: BackgroundJobs::default(),
+            background_jobs: BackgroundCommandCounts::default(),
             rate_limiter: RateLimiter::new(&self.overall, &self.per_actor),
             locks: StripedPathLocks::new(),
         });
@@ -194,7 +194,7 @@ impl QuotaMeter {
 struct QuotaState {
     quota: Quota,
     usage: Arc<UsageTracker>,
-    background_jobs: BackgroundJobs,
+    background_jobs: BackgroundCommandCounts,
     rate_limiter: RateLimiter,
     locks: StripedPathLocks,
 }
@@ -348,7 +348,7 @@ impl Interceptor for QuotaState {
             }
             OperationClass::Execute => {
                 if !matches!(any, RequestRef::Execute(command) if command.run == RunMode::Background) {
-                    let _unknown = InvalidateUsageOnDrop(Arc::clone(&self.usage));
+                    let _unknown = InvalidateUsageAfterCommand(Arc::clone(&self.usage));
                     return request.send(inner, cx).await;
                 }
                 // Before the call, because it may be dropped; and after it, because a check in between sees no job of it yet.
@@ -369,7 +369,7 @@ impl Interceptor for QuotaState {
         if any.class() != OperationClass::Execute {
             return call.start(cx);
         }
-        let unknown = InvalidateUsageOnDrop(Arc::clone(&self.usage));
+        let unknown = InvalidateUsageAfterCommand(Arc::clone(&self.usage));
         let mut items = call.start(cx);
         stream::poll_fn(move |task| {
             let _unknown = &unknown;
@@ -390,9 +390,9 @@ impl Interceptor for QuotaState {
 }
 
 /// Guard that invalidates the usage once a command has ended.
-struct InvalidateUsageOnDrop(Arc<UsageTracker>);
+struct InvalidateUsageAfterCommand(Arc<UsageTracker>);
 
-impl Drop for InvalidateUsageOnDrop {
+impl Drop for InvalidateUsageAfterCommand {
     fn drop(&mut self) {
         self.0.invalidate();
     }

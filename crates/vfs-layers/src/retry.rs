@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream;
 use tokio::time::{Instant, sleep};
-use vfs_core::backend::OperationIds;
+use vfs_core::backend::OperationIdSupport;
 use vfs_core::operation::{
     Intercepted, OperationClass, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest, deferred_stream,
 };
@@ -20,7 +20,7 @@ use vfs_search::run_until_cancelled;
 /// * Only temporary errors are retried. After `busy` nothing has happened, so every operation is retried. After
 ///   `timeout` and `unavailable` the outcome is unknown, so only idempotent operations are: see
 ///   [`RequestRef::is_idempotent`]; and mutations with an [operation id](OpContext::with_operation_id) that the backend
-///   [stores](OperationIds::Stored), except renames, copies and commits of a writer.
+///   [stores](OperationIdSupport::Stored), except renames, copies and commits of a writer.
 /// * The delay before an attempt is drawn evenly from zero to a bound, which doubles from attempt to attempt.
 /// * Nothing is retried after the caller has cancelled, or if the delay would end after the caller's deadline: the
 ///   last error is returned. Cancelling ends a delay at once.
@@ -179,7 +179,7 @@ fn is_made_once(inner: &dyn Backend, cx: &OpContext, request: RequestRef<'_>) ->
     request.class() == OperationClass::Write
         && !matches!(request, RequestRef::CommitWriter(_) | RequestRef::Rename(_) | RequestRef::Copy(_))
         && cx.operation_id().is_some()
-        && inner.capabilities(&request.primary_path()).operation_ids == OperationIds::Stored
+        && inner.capabilities(&request.primary_path()).operation_ids == OperationIdSupport::Stored
 }
 
 /// Returns whether `delay` ends before the caller cancels or its deadline passes.

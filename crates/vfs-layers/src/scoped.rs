@@ -140,7 +140,7 @@ impl ScopedBackend {
         let inner = mapping.to_inner(&req.path)?;
         let opened =
             vfs_search::open_tree(&self.inner, cx, req.at(inner)).await.map_err(|error| mapping.error(error))?;
-        Ok(Arc::new(ScopedTree(Arc::new(MappedTree::new(opened, mapping)))))
+        Ok(Arc::new(EmptyRootFallback(Arc::new(MappedTree::new(opened, mapping)))))
     }
 
     /// Returns the mapping to the real path of the directory, which may have been given through a link.
@@ -327,9 +327,9 @@ impl Watch for ScopedBackend {
 }
 
 /// The subtree, whose root exists even before it is created.
-struct ScopedTree(Arc<dyn Tree>);
+struct EmptyRootFallback(Arc<dyn Tree>);
 
-impl Tree for ScopedTree {
+impl Tree for EmptyRootFallback {
     fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
         match Arc::clone(&self.0).lookup(path) {
             Err(error) if path.is_root() && error.kind() == ErrorKind::NotFound => {

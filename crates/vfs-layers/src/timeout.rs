@@ -13,7 +13,7 @@ use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, 
 use vfs_core::{Backend, Error, ErrorKind, Interceptor, Layer, OpContext, Operation, Result, VfsPath};
 
 use crate::outcome::Outcome;
-use crate::per_operation::PerOperation;
+use crate::per_operation_setting::PerOperationSetting;
 
 /// Limits the duration of each operation.
 ///
@@ -46,7 +46,7 @@ use crate::per_operation::PerOperation;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Timeout {
-    durations: PerOperation<Duration>,
+    durations: PerOperationSetting<Duration>,
 }
 
 impl Timeout {
@@ -55,7 +55,7 @@ impl Timeout {
 
     /// Returns a limit of `duration` for each operation. A duration beyond the range of the clock is no limit.
     pub fn new(duration: Duration) -> Self {
-        Self { durations: PerOperation::new(duration) }
+        Self { durations: PerOperationSetting::new(duration) }
     }
 
     /// Sets the limit of `operation`, in place of the one for all operations.

@@ -12,8 +12,8 @@ use tracing::{Instrument as _, Span, info_span};
 use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{Backend, Interceptor, Layer, OpContext, Operation, Result};
 
-use crate::metrics::Metrics;
 use crate::outcome::Outcome;
+use crate::trace_metrics::TraceMetrics;
 
 /// Records a `tracing` span and metrics of every operation.
 ///
@@ -45,7 +45,7 @@ use crate::outcome::Outcome;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Trace {
-    metrics: Arc<Metrics>,
+    metrics: Arc<TraceMetrics>,
 }
 
 impl Trace {
@@ -55,7 +55,7 @@ impl Trace {
     }
 
     /// Returns the metrics, which later operations continue to update.
-    pub fn metrics(&self) -> Arc<Metrics> {
+    pub fn metrics(&self) -> Arc<TraceMetrics> {
         Arc::clone(&self.metrics)
     }
 }
@@ -110,7 +110,7 @@ fn span(inner: &dyn Backend, cx: &OpContext, request: RequestRef<'_>) -> Span {
 }
 
 /// The span of a running operation. Dropping it records the end of the operation.
-struct OperationSpan<M: Deref<Target = Metrics>> {
+struct OperationSpan<M: Deref<Target = TraceMetrics>> {
     operation: Operation,
     span: Span,
     metrics: M,
@@ -118,13 +118,13 @@ struct OperationSpan<M: Deref<Target = Metrics>> {
     outcome: Outcome,
 }
 
-impl<M: Deref<Target = Metrics>> OperationSpan<M> {
+impl<M: Deref<Target = TraceMetrics>> OperationSpan<M> {
     fn new(operation: Operation, span: &Span, metrics: M) -> Self {
         Self { operation, span: span.clone(), metrics, started_at: Instant::now(), outcome: Outcome::Dropped }
     }
 }
 
-impl<M: Deref<Target = Metrics>> Drop for OperationSpan<M> {
+impl<M: Deref<Target = TraceMetrics>> Drop for OperationSpan<M> {
     fn drop(&mut self) {
         let elapsed = self.started_at.elapsed();
         self.metrics.add(self.operation, self.outcome, elapsed);
@@ -136,7 +136,7 @@ impl<M: Deref<Target = Metrics>> Drop for OperationSpan<M> {
     }
 }
 
-impl OperationSpan<Arc<Metrics>> {
+impl OperationSpan<Arc<TraceMetrics>> {
     /// Returns `items`, and records how they end.
     fn observe<Q: StreamRequest>(self, mut items: ResultStream<Q::Output>) -> ResultStream<Q::Output> {
         let mut running = Some(self);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use vfs_core::VfsPath;
 use vfs_search::Pool;
 
-use self::policies::{Confinement, Durability, HardLinks, MountPolicy, PathResolution, Protection};
+use self::policies::{Confinement, Durability, HardLinks, MountPolicy, PathResolution, ProtectionLevel};
 use crate::search::search_cache::SearchCache;
 
 /// Settings of a [`LocalBackend`](crate::LocalBackend).
@@ -33,9 +33,9 @@ pub struct LocalConfig {
     /// Whether other file systems mounted below the root belong to it. Default: they do.
     pub mounts: MountPolicy,
     /// Protected paths below the root; everything below them is protected, too. Default: none.
-    pub protected: Vec<(VfsPath, Protection)>,
+    pub protected: Vec<(VfsPath, ProtectionLevel)>,
     /// Names that are protected at any depth, with everything below such an entry. Default: none.
-    pub protected_names: Vec<(String, Protection)>,
+    pub protected_names: Vec<(String, ProtectionLevel)>,
     /// How paths are resolved. Default: by the kernel.
     pub resolution: PathResolution,
     /// Maximum size of a file that is written, edited, copied or downloaded whole, in bytes; holes count. Default: 256
@@ -107,7 +107,7 @@ impl LocalConfig {
     /// only under that path; other names of a file (hard links) and other mounts of a directory are other paths.
     /// Refusals are `policy_denied`. Protection needs `/proc`.
     #[must_use]
-    pub fn protect(mut self, path: VfsPath, protection: Protection) -> Self {
+    pub fn protect(mut self, path: VfsPath, protection: ProtectionLevel) -> Self {
         self.protected.push((path, protection));
         self
     }
@@ -116,7 +116,7 @@ impl LocalConfig {
     /// for [`protect`](Self::protect). A directory above such an entry can be moved and copied together with it, but
     /// not removed while the entry exists.
     #[must_use]
-    pub fn protect_name(mut self, name: impl Into<String>, protection: Protection) -> Self {
+    pub fn protect_name(mut self, name: impl Into<String>, protection: ProtectionLevel) -> Self {
         self.protected_names.push((name.into(), protection));
         self
     }

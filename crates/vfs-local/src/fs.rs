@@ -1,6 +1,6 @@
 //! File system access: path resolution below the root, metadata, and wrappers of system calls.
 
-pub(crate) mod cache_policy;
+pub(crate) mod cache_eligibility;
 pub(crate) mod created_parents;
 pub(crate) mod directory_entries;
 pub(crate) mod entry_handle;

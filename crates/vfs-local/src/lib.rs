@@ -17,8 +17,8 @@ mod staging;
 mod watch;
 
 pub use backend::LocalBackend;
-pub use backend::file_lock::{FileLock, LockMode};
+pub use backend::file_lock::{FileLock, FileLockMode};
 pub use config::LocalConfig;
-pub use config::policies::{Confinement, Durability, HardLinks, MountPolicy, PathResolution, Protection};
+pub use config::policies::{Confinement, Durability, HardLinks, MountPolicy, PathResolution, ProtectionLevel};
 pub use fs::syscall_probes::weakness_between_processes;
 pub use search::search_cache::SearchCache;

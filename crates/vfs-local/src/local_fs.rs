@@ -15,7 +15,7 @@ use crate::fs::nowait_reads::NowaitReads;
 use crate::fs::root::{Root, RootOptions};
 use crate::ops::line_index_cache::LineIndexCache;
 use crate::search::search_cache::{FileIdentity, SearchCache};
-use crate::staging::entry_lock::{EntryLock, LockPurpose, LockedFile};
+use crate::staging::in_process_entry_lock::{InProcessEntryLock, LockPurpose, LockedFile};
 
 /// Longest wait for a lock, used if the configured timeout exceeds the range of the clock.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -40,7 +40,7 @@ pub(crate) struct LocalFs {
 pub(crate) struct LockedEntry<'a> {
     pub(crate) entry: &'a EntryHandle,
     pub(crate) file: Option<LockedFile>,
-    _lock: EntryLock,
+    _lock: InProcessEntryLock,
 }
 
 impl LocalFs {
@@ -101,7 +101,7 @@ impl LocalFs {
         cx: &OpContext,
     ) -> Result<LockedEntry<'a>> {
         let deadline = self.lock_deadline();
-        let lock = EntryLock::acquire(entry, cx, deadline)?;
+        let lock = InProcessEntryLock::acquire(entry, cx, deadline)?;
         let file = LockedFile::acquire(&self.root, entry, purpose, hard_links, cx, deadline)?;
         Ok(LockedEntry { entry, file, _lock: lock })
     }

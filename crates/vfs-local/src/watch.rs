@@ -1,8 +1,8 @@
 //! The change feed of a backend: one inotify watcher while there are subscribers.
 
 mod inotify;
+mod pending_renames;
 mod rename_events;
-mod rename_tracker;
 mod reported_versions;
 mod watch_recursive;
 mod watch_state;

@@ -25,7 +25,7 @@ use vfs_core::{
     Backend, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest, OpContext,
     ReadRequest, RenameRequest, ResolveRequest, StatRequest, UploadRequest, VfsPath, WriteMode, WriteRequest,
 };
-use vfs_local::{Durability, LocalBackend, LocalConfig, PathResolution, Protection};
+use vfs_local::{Durability, LocalBackend, LocalConfig, PathResolution, ProtectionLevel};
 
 /// Content of every file outside, and of none inside.
 const SECRET: &str = "only outside has this";
@@ -230,7 +230,7 @@ fn nothing_outside_is_touched(
     let config = LocalConfig::new(race.root())
         .durability(Durability::Atomic)
         .resolution(resolution)
-        .protect(path("/protected/hidden"), Protection::Hidden);
+        .protect(path("/protected/hidden"), ProtectionLevel::Hidden);
     let files = config.open()?;
     let before = race.outside();
     let cx = OpContext::new();

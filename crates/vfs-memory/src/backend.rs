@@ -9,7 +9,7 @@ use futures::stream::BoxStream;
 use vfs_core::chunks::BufferedWriter;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::snapshots::{
-    DiffRequest, DiffResult, ForgetRequest, RestoreRequest, SnapshotInfo, SnapshotRequest, SnapshotsRequest,
+    DiffRequest, DiffResult, ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotInfo, SnapshotRequest,
 };
 use vfs_core::tree::{OpenTreeRequest, Tree};
 use vfs_core::watch::{WatchEvent, WatchRequest};
@@ -22,10 +22,10 @@ use vfs_core::{
 };
 
 use crate::change_events::{self, EventGranularity};
-use crate::config::{MemoryConfig, MutationRules};
+use crate::config::{MemoryConfig, MutationContext};
 use crate::cow_cell::CowCell;
 use crate::file_map::FileMap;
-use crate::memory_file::StateFormat;
+use crate::memory_file::StateContentFormat;
 use crate::memory_tree::MemoryTree;
 use crate::ops::{self, MutationPlan};
 use crate::snapshot::{NamedSnapshots, Snapshot};
@@ -94,7 +94,7 @@ impl MemoryBackend {
     /// a directory would share; `too_large`.
     pub fn from_files(files: impl IntoIterator<Item = (VfsPath, Bytes)>) -> Result<Self> {
         let config = MemoryConfig::new();
-        let rules = MutationRules::now(&config, StateFormat::default());
+        let rules = MutationContext::now(&config, StateContentFormat::default());
         let mut map = FileMap::default();
         for (path, content) in files {
             let request = WriteRequest::new(path, content).mode(WriteMode::Overwrite);
@@ -145,11 +145,12 @@ impl MemoryBackend {
         &self,
         cx: &OpContext,
         granularity: EventGranularity<'_>,
-        plan: impl Fn(&FileMap, &MutationRules<'_>) -> MutationPlan<R>,
+        plan: impl Fn(&FileMap, &MutationContext<'_>) -> MutationPlan<R>,
     ) -> Result<R> {
         let files = &self.inner.files;
         let compute = |before: &FileMap| {
-            let (change, result) = plan(before, &MutationRules::now(&self.inner.config, StateFormat::default()))?;
+            let (change, result) =
+                plan(before, &MutationContext::now(&self.inner.config, StateContentFormat::default()))?;
             granularity.compute_versions(files.feed(), before, &change);
             Ok(((!change.is_empty()).then(|| before.with(change.clone())), (change, result)))
         };
@@ -293,7 +294,7 @@ impl Snapshots for MemoryBackend {
         Ok(self.inner.snapshots.insert(MemoryBackend::snapshot(self), req))
     }
 
-    async fn snapshots(&self, cx: &OpContext, _req: SnapshotsRequest) -> Result<Vec<SnapshotInfo>> {
+    async fn snapshots(&self, cx: &OpContext, _req: ListSnapshotsRequest) -> Result<Vec<SnapshotInfo>> {
         cx.check()?;
         Ok(self.inner.snapshots.list())
     }

@@ -5,7 +5,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use vfs_search::Pool;
 
 use crate::file_map::FileMap;
-use crate::memory_file::StateFormat;
+use crate::memory_file::StateContentFormat;
 
 /// Limits and search workers of a store in memory.
 ///
@@ -71,18 +71,18 @@ impl Default for MemoryConfig {
 
 /// The time, the limits and the content format that a mutation applies.
 #[derive(Debug)]
-pub(crate) struct MutationRules<'a> {
+pub(crate) struct MutationContext<'a> {
     /// Time of creation and modification.
     pub(crate) now: DateTime<Utc>,
     /// Limits of the store.
     pub(crate) config: &'a MemoryConfig,
     /// Content format of new files in an agent's state.
-    pub(crate) format: StateFormat,
+    pub(crate) format: StateContentFormat,
 }
 
-impl<'a> MutationRules<'a> {
+impl<'a> MutationContext<'a> {
     /// Returns the rules at the current time.
-    pub(crate) fn now(config: &'a MemoryConfig, format: StateFormat) -> Self {
+    pub(crate) fn now(config: &'a MemoryConfig, format: StateContentFormat) -> Self {
         Self { now: Utc::now(), config, format }
     }
 

@@ -266,7 +266,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::memory_file::StateFormat;
+    use crate::memory_file::StateContentFormat;
 
     fn path(text: &str) -> VfsPath {
         VfsPath::parse(text).expect("a valid path")
@@ -274,7 +274,11 @@ mod tests {
 
     fn map(paths: &[&str]) -> FileMap {
         let file = |content: &str| {
-            Some(Arc::new(MemoryFile::new(Bytes::from(content.to_owned()), DateTime::UNIX_EPOCH, StateFormat::Text)))
+            Some(Arc::new(MemoryFile::new(
+                Bytes::from(content.to_owned()),
+                DateTime::UNIX_EPOCH,
+                StateContentFormat::Text,
+            )))
         };
         let mut map = FileMap::default();
         map.apply(paths.iter().map(|text| (path(text), file(text))).collect());

@@ -35,6 +35,6 @@ mod state;
 
 pub use backend::MemoryBackend;
 pub use config::MemoryConfig;
-pub use memory_file::StateFormat;
+pub use memory_file::StateContentFormat;
 pub use snapshot::Snapshot;
 pub use state::{FilesState, StateBackend, merge_updates};

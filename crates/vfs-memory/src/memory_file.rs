@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use chrono::{DateTime, SubsecRound, Utc};
-use vfs_core::state::{FileData, FileText};
+use vfs_core::state::{FileData, FileDataContent};
 use vfs_core::tree::{SearchableContent, Sketch, SketchCallback};
 use vfs_core::{Error, FileInfo, Result, Version, VfsPath};
 
@@ -14,7 +14,7 @@ use vfs_core::{Error, FileInfo, Result, Version, VfsPath};
 /// Bytes that are not UTF-8 are written as a base64 string, whatever the format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum StateFormat {
+pub enum StateContentFormat {
     /// A string, with its encoding beside it.
     #[default]
     Text,
@@ -29,7 +29,7 @@ pub(crate) struct MemoryFile {
     created_at: DateTime<Utc>,
     modified_at: DateTime<Utc>,
     /// The format in an agent's state; unused in other stores.
-    format: StateFormat,
+    format: StateContentFormat,
     /// Hashed on first use, because many files are only searched.
     version: OnceLock<Version>,
     /// Whether a search treats the file as binary; computed by the first search.
@@ -40,11 +40,16 @@ pub(crate) struct MemoryFile {
 
 impl MemoryFile {
     /// Returns a file created at `now`.
-    pub(crate) fn new(content: Bytes, now: DateTime<Utc>, format: StateFormat) -> Self {
+    pub(crate) fn new(content: Bytes, now: DateTime<Utc>, format: StateContentFormat) -> Self {
         Self::with_times(content, now, now, format)
     }
 
-    fn with_times(content: Bytes, created_at: DateTime<Utc>, modified_at: DateTime<Utc>, format: StateFormat) -> Self {
+    fn with_times(
+        content: Bytes,
+        created_at: DateTime<Utc>,
+        modified_at: DateTime<Utc>,
+        format: StateContentFormat,
+    ) -> Self {
         let (version, is_binary, sketch) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         Self { content, created_at, modified_at, format, version, is_binary, sketch }
     }
@@ -53,8 +58,8 @@ impl MemoryFile {
     pub(crate) fn from_data(path: &VfsPath, data: &FileData) -> Result<Self> {
         let content = data.to_bytes().map_err(|reason| Error::invalid_argument(reason).with_path(path))?;
         let format = match data.content {
-            FileText::Lines(_) => StateFormat::Lines,
-            FileText::Text(_) => StateFormat::Text,
+            FileDataContent::Lines(_) => StateContentFormat::Lines,
+            FileDataContent::Text(_) => StateContentFormat::Text,
         };
         Ok(Self::with_times(content, data.created_at, data.modified_at, format))
     }
@@ -118,8 +123,8 @@ impl MemoryFile {
     /// Encodes this file for an agent's state.
     pub(crate) fn to_data(&self) -> FileData {
         match self.format {
-            StateFormat::Text => FileData::text(&self.content, self.created_at, self.modified_at),
-            StateFormat::Lines => FileData::lines(&self.content, self.created_at, self.modified_at),
+            StateContentFormat::Text => FileData::text(&self.content, self.created_at, self.modified_at),
+            StateContentFormat::Lines => FileData::lines(&self.content, self.created_at, self.modified_at),
         }
     }
 }

@@ -20,23 +20,23 @@ pub(crate) struct MemoryTree {
 struct MemoryDir {
     tree: Arc<MemoryTree>,
     path: VfsPath,
-    entries: OnceLock<Arc<DirEntries>>,
+    entries: OnceLock<Arc<DirListing>>,
 }
 
 /// The entries that a listing found.
 #[derive(Debug, Default)]
-struct DirEntries {
+struct DirListing {
     /// Ordered by the bytes of their paths.
     files: Vec<(VfsPath, Arc<MemoryFile>)>,
     /// Ordered by name, with their own entries if these were prefetched.
-    directories: Vec<(String, Option<Arc<DirEntries>>)>,
+    directories: Vec<(String, Option<Arc<DirListing>>)>,
     /// Directories with the same path as a file.
     shadowed: Vec<String>,
     /// Index of the file that was opened last: the next one is mostly the same or its successor.
     last_index: AtomicUsize,
 }
 
-impl DirEntries {
+impl DirListing {
     fn of<'a>(files: impl IntoIterator<Item = (&'a VfsPath, &'a Arc<MemoryFile>)>) -> Self {
         let files = files.into_iter().map(|(path, file)| (path.clone(), Arc::clone(file))).collect();
         Self { files, ..Self::default() }
@@ -80,12 +80,12 @@ impl MemoryTree {
         Self { files }
     }
 
-    fn read_dir(&self, dir: &VfsPath) -> DirEntries {
-        let mut entries = DirEntries::default();
+    fn read_dir(&self, dir: &VfsPath) -> DirListing {
+        let mut entries = DirListing::default();
         self.files.for_each_child(dir, |child| match child {
             DirectoryChild::File { path, file } => entries.files.push((path.clone(), Arc::clone(file))),
             DirectoryChild::Directory(name, files) => {
-                let below = files.map(|files| Arc::new(DirEntries::of(files.iter().copied())));
+                let below = files.map(|files| Arc::new(DirListing::of(files.iter().copied())));
                 entries.directories.push((name.to_owned(), below));
             }
             DirectoryChild::Shadowed(name) => entries.shadowed.push(name.to_owned()),
@@ -194,15 +194,16 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::memory_file::{MemoryFile, StateFormat};
+    use crate::memory_file::{MemoryFile, StateContentFormat};
 
     fn path(text: &str) -> VfsPath {
         VfsPath::parse(text).expect("a valid path")
     }
 
     fn tree(paths: &[&str]) -> Arc<MemoryTree> {
-        let file =
-            |text: &str| Arc::new(MemoryFile::new(text.to_owned().into(), DateTime::UNIX_EPOCH, StateFormat::Text));
+        let file = |text: &str| {
+            Arc::new(MemoryFile::new(text.to_owned().into(), DateTime::UNIX_EPOCH, StateContentFormat::Text))
+        };
         let mut files = FileMap::default();
         files.apply(paths.iter().map(|text| (path(text), Some(file(text)))).collect());
         Arc::new(MemoryTree::new(files))

@@ -12,7 +12,7 @@ use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::operation::{ExecuteStreamRequest, GrepStreamRequest, StreamRequest as _, UnaryRequest, deferred_stream};
 use vfs_core::shell::{JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
 use vfs_core::snapshots::{
-    DiffRequest, DiffResult, ForgetRequest, RestoreRequest, SnapshotInfo, SnapshotRequest, SnapshotsRequest,
+    DiffRequest, DiffResult, ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotInfo, SnapshotRequest,
 };
 use vfs_core::transfer::DownloadRequest;
 use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
@@ -446,7 +446,7 @@ impl Snapshots for PolicyBackend {
         self.send(cx, req).await
     }
 
-    async fn snapshots(&self, cx: &OpContext, req: SnapshotsRequest) -> Result<Vec<SnapshotInfo>> {
+    async fn snapshots(&self, cx: &OpContext, req: ListSnapshotsRequest) -> Result<Vec<SnapshotInfo>> {
         self.send(cx, req).await
     }
 

@@ -16,13 +16,13 @@ use vfs_core::{
     RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, StatRequest, TreeProvider,
     UploadRequest, VfsPath, WriteRequest, WriteResult,
 };
-use vfs_search::{Pool, SearchScope};
+use vfs_search::{Pool, SearchReach};
 
 use crate::config::RemoteConfig;
 use crate::exec::RemoteExec;
 use crate::operations::remote_writer::RemoteWriter;
 use crate::operations::{bulk_transfer, edit, read, remove, stat, transfer, write};
-use crate::remote_place::RemotePlace;
+use crate::remote_place_client::RemotePlaceClient;
 use crate::tree::directory_listing::ListingDepth;
 use crate::tree::{RemoteTree, everything};
 
@@ -76,7 +76,7 @@ use crate::tree::{RemoteTree, everything};
 /// # }).expect("the example runs");
 /// ```
 pub struct SandboxBackend<E> {
-    pub(crate) place: Arc<RemotePlace<E>>,
+    pub(crate) place: Arc<RemotePlaceClient<E>>,
     pool: Pool,
 }
 
@@ -85,7 +85,7 @@ impl<E: RemoteExec> SandboxBackend<E> {
     /// yet.
     pub fn new(execute: E, config: RemoteConfig) -> Self {
         let pool = config.search_pool.clone().unwrap_or_else(|| Pool::new(config.concurrency.get()));
-        Self { place: Arc::new(RemotePlace::new(execute, config)), pool }
+        Self { place: Arc::new(RemotePlaceClient::new(execute, config)), pool }
     }
 
     /// Creates a backend as [`new`](Self::new) does, and probes the place and the features of its tools.
@@ -116,7 +116,7 @@ impl<E: RemoteExec> SandboxBackend<E> {
 
 /// Returns how far the directories below `path` are listed in advance: completely if the search may enter any
 /// directory, else one level.
-fn listing_depth(scope: &SearchScope, path: &VfsPath, all: ListingDepth) -> ListingDepth {
+fn listing_depth(scope: &SearchReach, path: &VfsPath, all: ListingDepth) -> ListingDepth {
     // No pattern can match this name.
     let goes_anywhere = path.child("\u{1}anywhere\u{1}").is_ok_and(|anywhere| scope.reaches(&anywhere));
     if goes_anywhere { all } else { ListingDepth::Level }
@@ -124,13 +124,13 @@ fn listing_depth(scope: &SearchScope, path: &VfsPath, all: ListingDepth) -> List
 
 fn depth_of_glob(req: &GlobRequest) -> ListingDepth {
     let all = everything(req.hidden, req.ignore);
-    SearchScope::of_glob(req).map_or(ListingDepth::Level, |scope| listing_depth(&scope, &req.path, all))
+    SearchReach::of_glob(req).map_or(ListingDepth::Level, |scope| listing_depth(&scope, &req.path, all))
 }
 
 fn depth_of_grep(req: &GrepRequest) -> ListingDepth {
     let all = everything(req.hidden, req.ignore);
     // The search reports an error of the request.
-    SearchScope::of_grep(req).map_or(ListingDepth::Level, |scope| listing_depth(&scope, &req.path, all))
+    SearchReach::of_grep(req).map_or(ListingDepth::Level, |scope| listing_depth(&scope, &req.path, all))
 }
 
 fn depth_of_ls(req: &LsRequest) -> ListingDepth {

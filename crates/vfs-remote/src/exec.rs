@@ -1,6 +1,5 @@
 //! Transport trait: execution of one POSIX shell script in a place, with its limits.
 
-mod bootstrap;
 mod client_process;
 pub(crate) mod container;
 mod diagnostics;
@@ -8,6 +7,7 @@ mod frame_decoder;
 #[cfg(feature = "http")]
 pub mod http;
 pub(crate) mod local;
+mod script_bootstrap;
 pub(crate) mod ssh;
 
 use std::fmt;
@@ -80,7 +80,7 @@ pub struct Invocation {
     pub max_output_bytes: u64,
     /// The part of a longer output that is retained. Default: the beginning. A transport that cannot retain both ends
     /// retains the beginning.
-    pub keep: RetainedOutput,
+    pub keep: OutputRetention,
     /// Whether the script contains values that other users of this machine must not see. If possible, a transport then
     /// passes the script to a client program on its standard input, not as an argument. Default: no.
     pub has_secrets: bool,
@@ -89,7 +89,7 @@ pub struct Invocation {
 /// The part of an output over the limit that is retained.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum RetainedOutput {
+pub enum OutputRetention {
     /// The beginning.
     #[default]
     Beginning,
@@ -106,7 +106,7 @@ impl Invocation {
             stdin: Bytes::new(),
             timeout: Duration::from_secs(120),
             max_output_bytes: u64::MAX,
-            keep: RetainedOutput::default(),
+            keep: OutputRetention::default(),
             has_secrets: false,
         }
     }
@@ -115,8 +115,8 @@ impl Invocation {
     pub fn keeper(&self) -> HeadTailBuffer {
         let max = usize::try_from(self.max_output_bytes).unwrap_or(usize::MAX);
         match self.keep {
-            RetainedOutput::Beginning => HeadTailBuffer::head_only(max),
-            RetainedOutput::Ends => HeadTailBuffer::new(max),
+            OutputRetention::Beginning => HeadTailBuffer::head_only(max),
+            OutputRetention::Ends => HeadTailBuffer::new(max),
         }
     }
 }

@@ -24,7 +24,7 @@ mod backend;
 mod config;
 mod exec;
 mod operations;
-mod remote_place;
+mod remote_place_client;
 mod script;
 mod tree;
 
@@ -35,4 +35,4 @@ pub use exec::container::{ContainerExec, ContainerExecConfig};
 pub use exec::http;
 pub use exec::local::LocalProcess;
 pub use exec::ssh::{HostKeyPolicy, Ssh, SshConfig};
-pub use exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, RetainedOutput, TransportLimits};
+pub use exec::{Invocation, OutputRetention, RemoteExec, RemoteExit, RemoteOutput, TransportLimits};

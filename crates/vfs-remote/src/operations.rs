@@ -3,10 +3,10 @@
 pub(crate) mod bulk_transfer;
 pub(crate) mod edit;
 pub(crate) mod read;
+pub(crate) mod remote_staged_content;
 pub(crate) mod remote_writer;
 pub(crate) mod remove;
 mod shell;
-pub(crate) mod staged_content;
 pub(crate) mod stat;
 pub(crate) mod transfer;
 pub(crate) mod write;

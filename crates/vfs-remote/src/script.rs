@@ -3,9 +3,9 @@
 pub(crate) mod entry_metadata;
 pub(crate) mod error;
 pub(crate) mod functions;
+pub(crate) mod head_tail_output;
 pub(crate) mod place_features;
 pub(crate) mod reply;
-pub(crate) mod truncated_output;
 
 use std::any::Any;
 use std::fmt::Write as _;

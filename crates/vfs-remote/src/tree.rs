@@ -16,19 +16,21 @@ use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveResult, Result, Vfs
 use crate::exec::RemoteExec;
 use crate::operations::read::keeps_changing;
 use crate::operations::stat::{self, facts};
-use crate::remote_place::RemotePlace;
+use crate::remote_place_client::RemotePlaceClient;
 use crate::script::PathResolution;
 use crate::script::entry_metadata::{EntryMetadata, special_file};
 use crate::script::reply::Reply;
 use crate::tree::content_prefetcher::{ContentPrefetcher, LARGE};
-use crate::tree::directory_listing::{DirectoryListing, DirectoryListings, HeavyDirectories, ListingDepth, SearchRoot};
+use crate::tree::directory_listing::{
+    DirectoryListing, DirectoryListings, HeavyDirectoryHandling, ListingDepth, SearchRoot,
+};
 
 /// The files of the place, for one search.
 ///
 /// Calls wait for the place on the caller's thread, which belongs to a search pool and may block.
 #[derive(Debug)]
 pub(crate) struct RemoteTree<E> {
-    place: Arc<RemotePlace<E>>,
+    place: Arc<RemotePlaceClient<E>>,
     cx: OpContext,
     runtime: Handle,
     /// The directories that were listed before the search began.
@@ -48,7 +50,7 @@ impl<E: RemoteExec> RemoteTree<E> {
     /// Creates a tree, and lists the directories at and below `path` to the depth `max_depth`, in one response. If
     /// nothing exists at `path`, the search reports that.
     pub(crate) async fn new(
-        place: &Arc<RemotePlace<E>>,
+        place: &Arc<RemotePlaceClient<E>>,
         cx: &OpContext,
         path: &VfsPath,
         max_depth: ListingDepth,
@@ -161,7 +163,7 @@ impl<E: RemoteExec> RemoteDir<E> {
             let answer = self.tree.place.query(&self.tree.cx, &self.path, script).await?;
             let parts: Vec<Reply> = answer.reply.parts(b'#').collect();
             for ((name, path), reply) in names.iter().zip(paths).zip(parts) {
-                let part = crate::remote_place::ScriptResponse { reply, stderr: Bytes::new(), is_cut: false };
+                let part = crate::remote_place_client::ScriptResponse { reply, stderr: Bytes::new(), is_cut: false };
                 let found = part.done(&path).and_then(|reply| facts(&reply, &path));
                 targets.insert((*name).to_owned(), found);
             }
@@ -279,5 +281,5 @@ impl<E: RemoteExec> Read for RemoteFileReader<E> {
 /// Returns the listing depth of a search that may enter any directory, with or without hidden ones.
 pub(crate) fn everything(hidden: HiddenNames, ignore: IgnoreMode) -> ListingDepth {
     let shows_hidden = hidden != HiddenNames::Skip || ignore == IgnoreMode::Disregard;
-    ListingDepth::All(if shows_hidden { HeavyDirectories::Entered } else { HeavyDirectories::Skipped })
+    ListingDepth::All(if shows_hidden { HeavyDirectoryHandling::Entered } else { HeavyDirectoryHandling::Skipped })
 }

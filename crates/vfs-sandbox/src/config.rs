@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use vfs_core::backend::Access;
 use vfs_core::{Error, Result, VfsPath};
-pub use vfs_local::Protection;
+pub use vfs_local::ProtectionLevel;
 use vfs_shell::Limits;
 
 use crate::report::guarantee::{Guarantee, Mechanism};
@@ -78,7 +78,7 @@ pub struct ProtectedName {
     /// The name.
     pub name: String,
     /// How entries of the name are protected.
-    pub protection: Protection,
+    pub protection: ProtectionLevel,
 }
 
 /// A path below every mount that is protected from commands and file tools.
@@ -91,11 +91,11 @@ pub struct ProtectedName {
 /// A protected path that is moved or replaced on the host while commands run is no longer protected from those commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Protected {
+pub struct ProtectedPath {
     /// The path, relative to the mount.
     pub path: VfsPath,
     /// How the path is protected.
-    pub protection: Protection,
+    pub protection: ProtectionLevel,
 }
 
 /// Where to find the helper program, which applies Landlock inside namespaces.
@@ -105,7 +105,7 @@ pub struct Protected {
 /// used as it was started, and copied only if the kernel does not prevent writing to it (Linux 6.11 and 6.12).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Helper {
+pub enum HelperLocation {
     /// `vfs-confine` next to the running program, in the system's directories, or in `PATH`.
     #[default]
     Found,
@@ -157,7 +157,7 @@ pub struct SandboxConfig {
     pub network: Network,
     /// Paths that are protected from commands and file tools below every mount. Default: `.git` is read-only, since the next
     /// user of the repository runs its hooks and the programs of its configuration, and `.env` is hidden.
-    pub protected: Vec<Protected>,
+    pub protected: Vec<ProtectedPath>,
     /// Names that are protected from commands and file tools at any depth. Default: `.git` is read-only, and `.env` is hidden.
     pub protected_names: Vec<ProtectedName>,
     /// Maximum number of entries of all mounts that are searched for protected names and sockets before a command starts. If there
@@ -179,7 +179,7 @@ pub struct SandboxConfig {
     /// required if [`unix_sockets`](Self::unix_sockets) are allowed; the [report](crate::SandboxReport) says whether it is enforced.
     pub required: BTreeSet<Guarantee>,
     /// Where to find the helper program. Default: next to the running program, or in `PATH`.
-    pub helper: Helper,
+    pub helper: HelperLocation,
     /// Path of bubblewrap. It runs on the host, so it must be outside of every mount, and in directories to which only
     /// root and the user of this process may write. Default: the first `bwrap` in `/usr/bin`, `/bin`, `/usr/local/bin`
     /// and `PATH` that meets these conditions.
@@ -221,7 +221,7 @@ impl SandboxConfig {
     /// Returns settings for one mount; [`mount`](Self::mount) adds others.
     pub fn with_mount(mount: Mount) -> Self {
         // All of these constants are valid paths.
-        let protected = |path, protection| Protected { path: VfsPath::parse(path).unwrap_or_default(), protection };
+        let protected = |path, protection| ProtectedPath { path: VfsPath::parse(path).unwrap_or_default(), protection };
         let named = |name: &str, protection| ProtectedName { name: name.to_owned(), protection };
         let mut limits = Limits::default();
         limits.file_bytes = Some(4 << 30);
@@ -229,8 +229,8 @@ impl SandboxConfig {
             mounts: vec![mount],
             tools: Vec::new(),
             network: Network::default(),
-            protected: vec![protected(GIT, Protection::ReadOnly), protected(ENV, Protection::Hidden)],
-            protected_names: vec![named(GIT, Protection::ReadOnly), named(ENV, Protection::Hidden)],
+            protected: vec![protected(GIT, ProtectionLevel::ReadOnly), protected(ENV, ProtectionLevel::Hidden)],
+            protected_names: vec![named(GIT, ProtectionLevel::ReadOnly), named(ENV, ProtectionLevel::Hidden)],
             max_scanned_entries: 1_000_000,
             unix_sockets: UnixSockets::default(),
             limits,
@@ -239,7 +239,7 @@ impl SandboxConfig {
             tmp_bytes: 512 << 20,
             mechanisms: Mechanism::ALL.iter().copied().collect(),
             required: Guarantee::REQUIRED.iter().copied().collect(),
-            helper: Helper::default(),
+            helper: HelperLocation::default(),
             bubblewrap: None,
             self_test: SelfTest::default(),
         }
@@ -271,13 +271,13 @@ impl SandboxConfig {
     /// # Errors
     ///
     /// Those of [`VfsPath::parse`]; `invalid_argument` for the mount itself.
-    pub fn protect(mut self, path: &str, protection: Protection) -> Result<Self> {
+    pub fn protect(mut self, path: &str, protection: ProtectionLevel) -> Result<Self> {
         let path = VfsPath::parse(path)?;
         if path.is_root() {
             return Err(Error::invalid_argument("a whole mount is protected by mounting it read-only"));
         }
         self.protected.retain(|protected| protected.path != path);
-        self.protected.push(Protected { path, protection });
+        self.protected.push(ProtectedPath { path, protection });
         Ok(self)
     }
 
@@ -286,7 +286,7 @@ impl SandboxConfig {
     /// # Errors
     ///
     /// `invalid_argument` for a path of more than one name.
-    pub fn protect_name(mut self, name: &str, protection: Protection) -> Result<Self> {
+    pub fn protect_name(mut self, name: &str, protection: ProtectionLevel) -> Result<Self> {
         let path = VfsPath::parse(name)?;
         if path.name() != Some(name) {
             return Err(Error::invalid_argument(
@@ -384,7 +384,7 @@ impl SandboxConfig {
 
     /// Sets where to find the helper program.
     #[must_use]
-    pub fn helper(mut self, helper: Helper) -> Self {
+    pub fn helper(mut self, helper: HelperLocation) -> Self {
         self.helper = helper;
         self
     }

@@ -3,7 +3,7 @@
 //! Landlock forbids mounts, so it cannot be applied before bubblewrap has made them.
 
 pub(crate) mod memfd;
-pub(crate) mod termination_signals;
+pub(crate) mod termination_signal_handling;
 pub(crate) mod trusted_programs;
 
 use std::convert::Infallible;
@@ -40,12 +40,12 @@ pub(crate) struct HelperTask {
     pub(crate) covers: Vec<(PathBuf, ExpectedCoverTarget)>,
     /// Whether the helper covers the entries listed in [`nested_covers::LIST`], and then applies the filter in
     /// [`FILTER`].
-    pub(crate) nested: HelperCoverMode,
+    pub(crate) nested: HelperCoverStep,
 }
 
 /// Whether the helper mounts covers, and whether it applies the filter afterwards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum HelperCoverMode {
+pub(crate) enum HelperCoverStep {
     #[default]
     None,
     /// The helper mounts the listed covers; the command needs no other filter.
@@ -54,7 +54,7 @@ pub(crate) enum HelperCoverMode {
     ListedBeforeFilter,
 }
 
-impl HelperCoverMode {
+impl HelperCoverStep {
     const OPTIONS: [(Self, &str); 2] =
         [(Self::Listed, "--nested-covers"), (Self::ListedBeforeFilter, "--nested-covers-before-filter")];
 }
@@ -102,7 +102,7 @@ impl HelperTask {
         if let Some(own) = self.own {
             line.extend(["--own".into(), own.to_string().into()]);
         }
-        if let Some((_, option)) = HelperCoverMode::OPTIONS.iter().find(|(nested, _)| *nested == self.nested) {
+        if let Some((_, option)) = HelperCoverStep::OPTIONS.iter().find(|(nested, _)| *nested == self.nested) {
             line.push(option.into());
         }
         for (path, covered) in &self.covers {
@@ -139,7 +139,7 @@ impl HelperTask {
                     task.covers.push((line.next().ok_or("a path is missing")?.into(), covered));
                 }
                 _ if let Some((nested, _)) =
-                    HelperCoverMode::OPTIONS.iter().find(|(_, name)| OsStr::new(name) == option) =>
+                    HelperCoverStep::OPTIONS.iter().find(|(_, name)| OsStr::new(name) == option) =>
                 {
                     task.nested = *nested;
                 }
@@ -160,7 +160,8 @@ impl HelperTask {
         let environment = read_environment().map_err(|error| format!("the environment cannot be read: {error}"))?;
         command.args(arguments).env_clear().envs(environment);
         self.apply()?;
-        termination_signals::restore().map_err(|error| format!("the handling of signals cannot be reset: {error}"))?;
+        termination_signal_handling::restore()
+            .map_err(|error| format!("the handling of signals cannot be reset: {error}"))?;
         Err(command.exec().to_string())
     }
 
@@ -173,10 +174,10 @@ impl HelperTask {
             return Err(format!("{path} was replaced while the command was started, which is not run; try again"));
         }
         let filter = match self.nested {
-            HelperCoverMode::ListedBeforeFilter => Some(read_filter()?),
-            HelperCoverMode::None | HelperCoverMode::Listed => None,
+            HelperCoverStep::ListedBeforeFilter => Some(read_filter()?),
+            HelperCoverStep::None | HelperCoverStep::Listed => None,
         };
-        if self.nested != HelperCoverMode::None {
+        if self.nested != HelperCoverStep::None {
             nested_covers::mount_covers()?;
         }
         if let Some(processes) = self.processes {
@@ -233,7 +234,7 @@ pub(crate) fn environment_bytes(environment: &[(OsString, OsString)]) -> Vec<u8>
 /// Runs this process as the helper of a sandbox and does not return, if its arguments request that. Otherwise does
 /// nothing.
 ///
-/// A program that is the [helper](crate::Helper::At) of its own sandboxes calls this function first in `main`, before it starts
+/// A program that is the [helper](crate::HelperLocation::At) of its own sandboxes calls this function first in `main`, before it starts
 /// threads.
 pub fn sandbox_helper_main() {
     let mut line = std::env::args_os().skip(1);
@@ -254,14 +255,17 @@ const RUNNING: &str = "/proc/self/exe";
 
 /// Opens the helper as a file that nobody can change, and returns it with the version of its program, or the reason for
 /// which there is none.
-pub(crate) fn open(helper: &config::Helper, mounts: &[OpenMount]) -> Result<(OwnedFd, Option<FileVersion>), String> {
+pub(crate) fn open(
+    helper: &config::HelperLocation,
+    mounts: &[OpenMount],
+) -> Result<(OwnedFd, Option<FileVersion>), String> {
     const NAME: &str = "vfs-confine";
     let advice = |why: String| format!("{why}; put {NAME} next to the program or in PATH, or name it in the settings");
     let path = match helper {
-        config::Helper::Unused => return Err("the settings exclude the helper".to_owned()),
-        config::Helper::At(path) if is_running(path) => PathBuf::from(RUNNING),
-        config::Helper::At(path) => trusted_programs::verify(path, mounts).map_err(advice)?,
-        config::Helper::Found => {
+        config::HelperLocation::Unused => return Err("the settings exclude the helper".to_owned()),
+        config::HelperLocation::At(path) if is_running(path) => PathBuf::from(RUNNING),
+        config::HelperLocation::At(path) => trusted_programs::verify(path, mounts).map_err(advice)?,
+        config::HelperLocation::Found => {
             let beside = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(NAME)));
             trusted_programs::find(NAME, beside, mounts).map_err(advice)?
         }
@@ -301,9 +305,9 @@ mod tests {
             task.rules.grant(grant, format!("/a path/{grant:?}"));
         }
         for (network, nested) in [
-            (Network::Off, HelperCoverMode::None),
-            (Network::Host, HelperCoverMode::Listed),
-            (Network::Host, HelperCoverMode::ListedBeforeFilter),
+            (Network::Off, HelperCoverStep::None),
+            (Network::Host, HelperCoverStep::Listed),
+            (Network::Host, HelperCoverStep::ListedBeforeFilter),
         ] {
             (task.rules.network, task.nested) = (network, nested);
             let mut line = task.arguments();

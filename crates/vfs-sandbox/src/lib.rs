@@ -20,22 +20,22 @@ mod self_test_cache;
 mod workspace;
 
 pub use self::config::{
-    Helper, Mount, Network, Protected, ProtectedName, Protection, SandboxConfig, SelfTest, UnixSockets,
+    HelperLocation, Mount, Network, ProtectedName, ProtectedPath, ProtectionLevel, SandboxConfig, SelfTest, UnixSockets,
 };
 pub use self::helper_program::sandbox_helper_main;
 pub use self::report::guarantee::{Guarantee, Mechanism};
-pub use self::report::{Enforcement, ProbeResult, SandboxReport};
+pub use self::report::{EnforcementStatus, GuaranteeResult, SandboxReport};
 pub use self::sandbox::OsSandbox;
 pub use self::sandbox::backend::OsSandboxBackend;
-pub use self::sandbox::sandbox_commands::SandboxCommands;
+pub use self::sandbox::sandbox_shell::SandboxShell;
 pub use self::workspace::{CollectConflict, CollectResult, Workspace};
 
 /// Former path of all names of this crate.
 pub mod os {
     #[doc(no_inline)]
     pub use super::{
-        CollectConflict, CollectResult, Enforcement, Guarantee, Helper, Mechanism, Mount, Network, OsSandbox,
-        OsSandboxBackend, ProbeResult, Protected, ProtectedName, Protection, SandboxCommands, SandboxConfig,
-        SandboxReport, SelfTest, UnixSockets, Workspace, sandbox_helper_main,
+        CollectConflict, CollectResult, EnforcementStatus, Guarantee, GuaranteeResult, HelperLocation, Mechanism,
+        Mount, Network, OsSandbox, OsSandboxBackend, ProtectedName, ProtectedPath, ProtectionLevel, SandboxConfig,
+        SandboxReport, SandboxShell, SelfTest, UnixSockets, Workspace, sandbox_helper_main,
     };
 }

@@ -22,26 +22,26 @@ use crate::file_version::FileVersion;
 use crate::helper_program::memfd;
 use crate::helper_program::trusted_programs;
 use crate::helper_program::{
-    self, ENVIRONMENT, ExpectedCoverTarget, FILTER, HelperCoverMode, HelperTask, environment_bytes,
+    self, ENVIRONMENT, ExpectedCoverTarget, FILTER, HelperCoverStep, HelperTask, environment_bytes,
 };
 use crate::landlock::{LandlockAccess, LandlockRules};
 use crate::namespaces::bubblewrap::{
-    BindOver, BindSource, BubblewrapPlan, CommandSession, HostVisibility, NestedMountSupport, NestedUserNamespaces,
-    arguments,
+    BindOver, BindSource, BubblewrapPlan, CommandSession, HostProcessVisibility, NestedCoverRequirements,
+    UserNamespacePrevention, arguments,
 };
 use crate::namespaces::inherited_files::{InheritedFiles, encode_options, no_memory};
 use crate::namespaces::nested_entries::nested_entries;
 use crate::namespaces::system_files::{CommandUser, SystemFiles, generated_files};
-use crate::protect::nested_covers::{self, NestedCover, NestedEntry};
+use crate::protect::nested_covers::{self, NestedCoverKind, NestedEntry};
 use crate::protect::open_mount::{OpenMount, PathCover};
 use crate::protect::placeholders::Placeholders;
-use crate::protect::tree_scan::ScanEntry;
+use crate::protect::tree_scan::ScanMatch;
 use crate::seccomp;
-use crate::self_test_cache::{SelfTestCache, SelfTestCacheEntry};
+use crate::self_test_cache::{SelfTestCache, SelfTestCacheSlot};
 
 /// How bubblewrap receives the sources of binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BindSourceKind {
+enum BindSourcePassing {
     /// By descriptor: the file that was checked is bound, even after a rename.
     ByDescriptor,
     /// By path, as versions before 0.11 require.
@@ -50,8 +50,8 @@ enum BindSourceKind {
 
 /// Features of the namespaces of one attempt, without those that did not work on this system.
 #[derive(Debug, Clone)]
-pub(crate) struct NamespaceFeatures {
-    pub(crate) outside: HostVisibility,
+pub(crate) struct NamespaceVariant {
+    pub(crate) outside: HostProcessVisibility,
     /// Whether the helper mounts covers deep in the tree, or why not.
     pub(crate) nested: Result<(), String>,
 }
@@ -60,10 +60,10 @@ pub(crate) struct NamespaceFeatures {
 #[derive(Debug)]
 pub(crate) struct NamespaceSpawner {
     program: PathBuf,
-    binds: BindSourceKind,
-    nested_users: NestedUserNamespaces,
+    binds: BindSourcePassing,
+    nested_users: UserNamespacePrevention,
     identity: CommandUser,
-    outside: HostVisibility,
+    outside: HostProcessVisibility,
     system: SystemFiles,
     filter: Option<Vec<u8>>,
     /// Filter of system calls for the helper while it mounts covers, if one is used; or why it mounts none.
@@ -96,10 +96,10 @@ impl NamespaceSpawner {
         filters: Option<[&seccompiler::BpfProgram; 2]>,
         landlock: Result<(), String>,
         processes: Option<u64>,
-        isolation: NamespaceFeatures,
+        isolation: NamespaceVariant,
         cache: Option<&Arc<SelfTestCache>>,
     ) -> Result<Self, String> {
-        let NamespaceFeatures { outside, nested } = isolation;
+        let NamespaceVariant { outside, nested } = isolation;
         let program = match &config.bubblewrap {
             Some(program) => trusted_programs::verify(program, mounts)?,
             None => trusted_programs::find("bwrap", None, mounts)
@@ -113,8 +113,8 @@ impl NamespaceSpawner {
         // Bubblewrap disables user namespaces through a file of /proc, which it cannot write if it may not mount a
         // /proc.
         let nested_users = match outside {
-            HostVisibility::Hidden if supports("--disable-userns") => NestedUserNamespaces::Disabled,
-            _ => NestedUserNamespaces::LeftToFilter,
+            HostProcessVisibility::Hidden if supports("--disable-userns") => UserNamespacePrevention::Disabled,
+            _ => UserNamespacePrevention::LeftToFilter,
         };
         let system = SystemFiles::detect(config.network);
         let task = |()| HelperTask { rules: rules(&system, config, mounts), processes, ..HelperTask::default() };
@@ -128,7 +128,7 @@ impl NamespaceSpawner {
             Placeholders::new().map_err(|errno| format!("the lock file of commands cannot be created: {errno}"))?;
         Ok(Self {
             program,
-            binds: if supports("--ro-bind-fd") { BindSourceKind::ByDescriptor } else { BindSourceKind::ByPath },
+            binds: if supports("--ro-bind-fd") { BindSourcePassing::ByDescriptor } else { BindSourcePassing::ByPath },
             nested_users,
             identity,
             outside,
@@ -150,7 +150,7 @@ impl NamespaceSpawner {
 
     /// Returns why a bind over a protected path might not have the file that was checked, if that is possible.
     pub(crate) fn verifies_binds(&self) -> Result<(), String> {
-        if self.binds == BindSourceKind::ByDescriptor || self.helper.is_ok() {
+        if self.binds == BindSourcePassing::ByDescriptor || self.helper.is_ok() {
             return Ok(());
         }
         let why = "this bubblewrap binds paths by name, so another writer of the directory could replace them meanwhile; \
@@ -178,7 +178,7 @@ impl NamespaceSpawner {
         &self,
         config: &SandboxConfig,
         mounts: &[OpenMount],
-        entries: &[(usize, ScanEntry)],
+        entries: &[(usize, ScanMatch)],
         spec: CommandSpec<'_>,
     ) -> Result<SpawnSpec> {
         let mut inherited = InheritedFiles::default();
@@ -197,15 +197,15 @@ impl NamespaceSpawner {
         }
         // If the filter denies sockets, the command can start even if one vanishes meanwhile.
         let socket = match config.unix_sockets {
-            UnixSockets::Deny if self.filter.is_some() => NestedCover::DeniedSocket,
-            _ => NestedCover::HiddenFile,
+            UnixSockets::Deny if self.filter.is_some() => NestedCoverKind::DeniedSocket,
+            _ => NestedCoverKind::HiddenFile,
         };
         let mut nested_entries = nested_entries(mounts, entries, socket)?;
         if let Some(decoy) = spec.decoy {
             files.push((inherited.add_content(b"decoy\n")?, decoy.into()));
             if self.nested.is_ok() {
                 files.push((inherited.add_content(b"decoy\n")?, COVERED_DECOY.into()));
-                let (path, cover) = (COVERED_DECOY.into(), NestedCover::HiddenFile);
+                let (path, cover) = (COVERED_DECOY.into(), NestedCoverKind::HiddenFile);
                 nested_entries.push(NestedEntry { path, cover, file: None });
             }
         }
@@ -236,9 +236,9 @@ impl NamespaceSpawner {
             let own = inherited.add(duplicate(helper)?);
             command.push(memfd::path(own).into());
             let nested = match nested {
-                NestedMountSupport::None => HelperCoverMode::None,
-                NestedMountSupport::Made(_) if self.filter.is_some() => HelperCoverMode::ListedBeforeFilter,
-                NestedMountSupport::Made(_) => HelperCoverMode::Listed,
+                NestedCoverRequirements::None => HelperCoverStep::None,
+                NestedCoverRequirements::Made(_) if self.filter.is_some() => HelperCoverStep::ListedBeforeFilter,
+                NestedCoverRequirements::Made(_) => HelperCoverStep::Listed,
             };
             command.extend(HelperTask { own: Some(own), covers: covered, nested, ..task.clone() }.arguments());
         } else {
@@ -265,13 +265,13 @@ impl NamespaceSpawner {
         entries: &[NestedEntry],
         files: &mut Vec<(i32, PathBuf)>,
         inherited: &mut InheritedFiles,
-    ) -> Result<(NestedMountSupport, Option<i32>)> {
+    ) -> Result<(NestedCoverRequirements, Option<i32>)> {
         let command = self.filter.as_ref();
         let covering = match &self.nested {
             Ok(covering) if !entries.is_empty() => covering,
             _ => {
                 return Ok((
-                    NestedMountSupport::None,
+                    NestedCoverRequirements::None,
                     command.map(|filter| inherited.add_content(filter)).transpose()?,
                 ));
             }
@@ -280,7 +280,7 @@ impl NamespaceSpawner {
         if let Some(filter) = command {
             files.push((inherited.add_content(filter)?, FILTER.into()));
         }
-        let made = NestedMountSupport::Made(inherited.add_content(b"")?);
+        let made = NestedCoverRequirements::Made(inherited.add_content(b"")?);
         Ok((made, covering.as_ref().map(|filter| inherited.add_content(filter)).transpose()?))
     }
 
@@ -292,8 +292,8 @@ impl NamespaceSpawner {
         };
         for mount in mounts {
             let bind_source = |file: OwnedFd, path: &str, inherited: &mut InheritedFiles| match self.binds {
-                BindSourceKind::ByDescriptor => BindSource::Descriptor(inherited.add(file)),
-                BindSourceKind::ByPath => BindSource::Path(mount.directory.join(path.trim_start_matches('/'))),
+                BindSourcePassing::ByDescriptor => BindSource::Descriptor(inherited.add(file)),
+                BindSourcePassing::ByPath => BindSource::Path(mount.directory.join(path.trim_start_matches('/'))),
             };
             let with_access = |source| match mount.access {
                 Access::ReadWrite => BindOver::Writable(source),
@@ -331,7 +331,7 @@ fn read_help(
     cache: Option<&Arc<SelfTestCache>>,
 ) -> Result<String, String> {
     let entry = cache.map(|cache| cache.entry("bubblewrap", &format!("{program:?} {version:?}")));
-    if let Some(help) = entry.as_ref().and_then(SelfTestCacheEntry::load) {
+    if let Some(help) = entry.as_ref().and_then(SelfTestCacheSlot::load) {
         return Ok(String::from_utf8_lossy(&help).into_owned());
     }
     let output = Command::new(program)

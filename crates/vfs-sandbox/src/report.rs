@@ -1,7 +1,7 @@
 //! Report of the guarantees that a sandbox enforces, according to its self-test.
 
 pub(crate) mod guarantee;
-pub(crate) mod self_test_assessment;
+pub(crate) mod guarantee_assessor;
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::report::guarantee::Guarantee;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Enforcement {
+pub enum EnforcementStatus {
     /// The guarantee is enforced, by this mechanism.
     Enforced(String),
     /// The guarantee is not enforced: the reason and the remedy.
@@ -26,13 +26,13 @@ pub enum Enforcement {
 /// Result of the self-test for one guarantee.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct ProbeResult {
+pub struct GuaranteeResult {
     /// The guarantee.
     #[serde(rename = "belt")]
     pub guarantee: Guarantee,
     /// Whether it is enforced.
     #[serde(rename = "holding")]
-    pub enforcement: Enforcement,
+    pub enforcement: EnforcementStatus,
     /// Whether the settings require it.
     pub required: bool,
 }
@@ -46,23 +46,25 @@ pub struct ProbeResult {
 pub struct SandboxReport {
     /// The result for every guarantee, in the order of [`Guarantee::ALL`].
     #[serde(rename = "findings")]
-    pub results: Vec<ProbeResult>,
+    pub results: Vec<GuaranteeResult>,
 }
 
 impl SandboxReport {
     /// Returns whether `guarantee` is enforced.
     pub fn enforces(&self, guarantee: Guarantee) -> bool {
-        self.result(guarantee).is_some_and(|result| matches!(result.enforcement, Enforcement::Enforced(_)))
+        self.result(guarantee).is_some_and(|result| matches!(result.enforcement, EnforcementStatus::Enforced(_)))
     }
 
     /// Returns the result for `guarantee`.
-    pub fn result(&self, guarantee: Guarantee) -> Option<&ProbeResult> {
+    pub fn result(&self, guarantee: Guarantee) -> Option<&GuaranteeResult> {
         self.results.iter().find(|result| result.guarantee == guarantee)
     }
 
     /// Returns the guarantees that are required and not enforced. If there are any, the sandbox does not open.
-    pub fn missing(&self) -> impl Iterator<Item = &ProbeResult> {
-        self.results.iter().filter(|result| result.required && matches!(result.enforcement, Enforcement::Missing(_)))
+    pub fn missing(&self) -> impl Iterator<Item = &GuaranteeResult> {
+        self.results
+            .iter()
+            .filter(|result| result.required && matches!(result.enforcement, EnforcementStatus::Missing(_)))
     }
 }
 
@@ -70,12 +72,12 @@ impl fmt::Display for SandboxReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:18} {:9} {:9} mechanism, or reason", "guarantee", "enforced", "required")?;
         let mut reasons: Vec<(&str, Guarantee)> = Vec::new();
-        for ProbeResult { guarantee, enforcement, required } in &self.results {
+        for GuaranteeResult { guarantee, enforcement, required } in &self.results {
             let required = if *required { "yes" } else { "no" };
             let (enforced, words) = match enforcement {
-                Enforcement::Enforced(how) => ("yes", how.as_str()),
-                Enforcement::Missing(why) => ("NO", why.as_str()),
-                Enforcement::NotRequested => ("-", "the settings leave nothing to enforce"),
+                EnforcementStatus::Enforced(how) => ("yes", how.as_str()),
+                EnforcementStatus::Missing(why) => ("NO", why.as_str()),
+                EnforcementStatus::NotRequested => ("-", "the settings leave nothing to enforce"),
             };
             match reasons.iter().find(|(reason, _)| *reason == words) {
                 Some((_, first)) if enforced == "NO" => {
@@ -97,12 +99,12 @@ mod tests {
     #[test]
     fn a_report_is_written_with_the_names_with_which_it_is_read() {
         let results = [
-            (Guarantee::Namespaces, Enforcement::Enforced("bwrap".to_owned()), true),
-            (Guarantee::Memory, Enforcement::Missing("no cgroup".to_owned()), false),
-            (Guarantee::NoNetwork, Enforcement::NotRequested, true),
+            (Guarantee::Namespaces, EnforcementStatus::Enforced("bwrap".to_owned()), true),
+            (Guarantee::Memory, EnforcementStatus::Missing("no cgroup".to_owned()), false),
+            (Guarantee::NoNetwork, EnforcementStatus::NotRequested, true),
         ];
         let results =
-            results.map(|(guarantee, enforcement, required)| ProbeResult { guarantee, enforcement, required });
+            results.map(|(guarantee, enforcement, required)| GuaranteeResult { guarantee, enforcement, required });
         let report = SandboxReport { results: results.into() };
         let json = concat!(
             r#"{"findings":[{"belt":"namespaces","holding":{"enforced":"bwrap"},"required":true},"#,

@@ -2,8 +2,8 @@
 
 pub(crate) mod backend;
 pub(crate) mod confinement;
-pub(crate) mod sandbox_commands;
 pub(crate) mod sandbox_setup;
+pub(crate) mod sandbox_shell;
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use vfs_shell::{SpawnSpec, Spawner};
 use crate::cgroup::ControlGroups;
 use crate::config::{SandboxConfig, SelfTest};
 use crate::file_descriptors::few_descriptors;
-use crate::namespaces::NamespaceFeatures;
-use crate::namespaces::bubblewrap::HostVisibility;
+use crate::namespaces::NamespaceVariant;
+use crate::namespaces::bubblewrap::HostProcessVisibility;
 use crate::protect::open_mount::OpenMount;
 use crate::report::guarantee::{Guarantee, Mechanism};
-use crate::report::self_test_assessment;
-use crate::report::{Enforcement, SandboxReport};
+use crate::report::guarantee_assessor;
+use crate::report::{EnforcementStatus, SandboxReport};
 use crate::sandbox::sandbox_setup::SandboxSetup;
 use crate::self_test::{self, SelfTestResult};
 use crate::self_test_cache::SelfTestCache;
@@ -41,7 +41,7 @@ use crate::self_test_cache::SelfTestCache;
 /// * If namespaces are available, commands run in them as an ordinary user, with a filter of system calls, and with Landlock if the
 ///   [helper](SandboxConfig::helper) is found. Otherwise Landlock and the filter alone confine commands; that is weaker, and has to
 ///   be requested by requiring [less](crate::Guarantee::WITHOUT_NAMESPACES).
-/// * [Protected](SandboxConfig::protected) paths are covered in every command. A missing path is an empty directory while commands
+/// * [ProtectedPath](SandboxConfig::protected) paths are covered in every command. A missing path is an empty directory while commands
 ///   run.
 /// * Entries that have a [protected name](SandboxConfig::protected_names) when a command starts are covered at any depth, and so
 ///   are unix sockets. This takes the [helper](SandboxConfig::helper). If another command changes a directory above such an entry
@@ -143,7 +143,7 @@ impl Spawner for OsSandbox {
 fn reasons(report: &SandboxReport) -> Vec<(&str, Vec<&'static str>)> {
     let mut reasons: Vec<(&str, Vec<&'static str>)> = Vec::new();
     for result in report.missing() {
-        let Enforcement::Missing(why) = &result.enforcement else { continue };
+        let EnforcementStatus::Missing(why) = &result.enforcement else { continue };
         match reasons.iter_mut().find(|(reason, _)| reason == why) {
             Some((_, codes)) => codes.push(result.guarantee.code()),
             None => reasons.push((why, vec![result.guarantee.code()])),
@@ -169,7 +169,7 @@ async fn open_strongest(
     if config.mechanisms.contains(&Mechanism::Namespaces) {
         match attempt_in_namespaces(&config, &mounts, cache.as_ref()).await? {
             Ok((setup, result)) => {
-                let report = self_test_assessment::report(&setup, &result.observations, None);
+                let report = guarantee_assessor::report(&setup, &result.observations, None);
                 result.record(report.missing().next().is_none());
                 return Ok((Some(setup), report));
             }
@@ -178,11 +178,11 @@ async fn open_strongest(
     }
     match attempt(&config, &mounts, &SandboxSetup::direct, cache.as_ref()).await? {
         Ok((setup, result)) => {
-            let report = self_test_assessment::report(&setup, &result.observations, Some(&reason));
+            let report = guarantee_assessor::report(&setup, &result.observations, Some(&reason));
             result.record(report.missing().next().is_none());
             Ok((Some(setup), report))
         }
-        Err(why) => Ok((None, self_test_assessment::report_unavailable(&config, &format!("{reason}; {why}")))),
+        Err(why) => Ok((None, guarantee_assessor::report_unavailable(&config, &format!("{reason}; {why}")))),
     }
 }
 
@@ -231,22 +231,22 @@ async fn attempt_in_namespaces(
     mounts: &Arc<Vec<OpenMount>>,
     cache: Option<&Arc<SelfTestCache>>,
 ) -> Result<SetupAttempt> {
-    let why = match attempt_isolated(config, mounts, HostVisibility::Hidden, cache).await? {
+    let why = match attempt_isolated(config, mounts, HostProcessVisibility::Hidden, cache).await? {
         Err(why) if !config.requires(Guarantee::HiddenProcesses) => why,
         decided => return Ok(decided),
     };
-    Ok(attempt_isolated(config, mounts, HostVisibility::Visible, cache).await?.map_err(|_| why))
+    Ok(attempt_isolated(config, mounts, HostProcessVisibility::Visible, cache).await?.map_err(|_| why))
 }
 
 /// Attempts a sandbox in namespaces; if the helper cannot mount in them, one in which it does not.
 async fn attempt_isolated(
     config: &Arc<SandboxConfig>,
     mounts: &Arc<Vec<OpenMount>>,
-    outside: HostVisibility,
+    outside: HostProcessVisibility,
     cache: Option<&Arc<SelfTestCache>>,
 ) -> Result<SetupAttempt> {
     let with = |nested: Result<(), String>| {
-        let isolation = NamespaceFeatures { outside, nested };
+        let isolation = NamespaceVariant { outside, nested };
         move |config: &Arc<SandboxConfig>, mounts: &Arc<Vec<OpenMount>>, groups: ControlGroups| {
             SandboxSetup::in_namespaces(config, mounts, groups, isolation.clone(), cache)
         }

@@ -22,7 +22,7 @@ use crate::namespaces::COVERED_DECOY;
 use crate::protect::open_mount::OpenMount;
 use crate::sandbox::sandbox_setup::{SandboxSetup, SpawnMethod};
 use crate::seccomp;
-use crate::self_test_cache::{SelfTestCache, SelfTestCacheEntry};
+use crate::self_test_cache::{SelfTestCache, SelfTestCacheSlot};
 
 /// A file that namespaces show and Landlock does not let commands read.
 const LANDLOCK_DECOY: &str = "/run/vfs-landlock-decoy";
@@ -85,7 +85,7 @@ pub(crate) type SelfTestObservations = BTreeSet<SelfTestObservation>;
 pub(crate) struct SelfTestResult {
     pub(crate) observations: SelfTestObservations,
     /// `None` if there is no cache.
-    cache_entry: Option<SelfTestCacheEntry>,
+    cache_entry: Option<SelfTestCacheSlot>,
     is_recorded: bool,
 }
 
@@ -113,7 +113,7 @@ pub(crate) async fn result(
 ) -> Result<Result<SelfTestResult, String>> {
     let cache_entry = cache.map(|cache| cache.entry("self-test", &setup.description()));
     if let Some(observations) =
-        cache_entry.as_ref().and_then(SelfTestCacheEntry::load).and_then(|record| decode(&record))
+        cache_entry.as_ref().and_then(SelfTestCacheSlot::load).and_then(|record| decode(&record))
     {
         return Ok(Ok(SelfTestResult { observations, cache_entry, is_recorded: true }));
     }

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, renameat, unlinkat};
 
-pub(crate) use self::cache_directory::{CacheExposure, exposed_below};
+pub(crate) use self::cache_directory::{SelfTestCacheExposure, exposed_below};
 use crate::config::SelfTest;
 
 /// Results of self-tests that this user recorded on the present system.
@@ -39,7 +39,7 @@ pub(crate) struct SelfTestCache {
 
 /// Handle to the entry of one subject, whether or not a result is recorded in it.
 #[derive(Debug)]
-pub(crate) struct SelfTestCacheEntry {
+pub(crate) struct SelfTestCacheSlot {
     cache: Arc<SelfTestCache>,
     key: blake3::Hash,
 }
@@ -61,13 +61,13 @@ impl SelfTestCache {
 
     /// Returns the entry of a subject. Its description must have everything on which the result depends beside the
     /// system.
-    pub(crate) fn entry(self: &Arc<Self>, kind: &str, subject: &str) -> SelfTestCacheEntry {
+    pub(crate) fn entry(self: &Arc<Self>, kind: &str, subject: &str) -> SelfTestCacheSlot {
         let mut hasher = blake3::Hasher::new_derive_key("vfs-sandbox 2026 stamp of a self-test");
         for part in [env!("CARGO_PKG_VERSION"), kind, &self.system, subject] {
             // The length before each part makes the encoding unambiguous.
             hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
         }
-        SelfTestCacheEntry { cache: Arc::clone(self), key: hasher.finalize() }
+        SelfTestCacheSlot { cache: Arc::clone(self), key: hasher.finalize() }
     }
 
     fn remove_all_if_many(&self) {
@@ -82,7 +82,7 @@ impl SelfTestCache {
     }
 }
 
-impl SelfTestCacheEntry {
+impl SelfTestCacheSlot {
     /// Returns the record; `None` if there is no valid entry, or the settings require a self-test each time.
     pub(crate) fn load(&self) -> Option<Vec<u8>> {
         if self.cache.self_test == SelfTest::Always {
@@ -168,7 +168,7 @@ mod tests {
             Arc::new(SelfTestCache { directory: opened, system: "system".to_owned(), self_test })
         }
 
-        fn file(&self, entry: &SelfTestCacheEntry) -> PathBuf {
+        fn file(&self, entry: &SelfTestCacheSlot) -> PathBuf {
             self.directory.path().join("cache").join(entry.name())
         }
     }

@@ -19,7 +19,7 @@ use vfs_local::{Durability, LocalBackend, LocalConfig};
 
 use self::file_comparison::ChangedFile;
 use self::private_directory::PrivateDirectory;
-use crate::config::{Protected, ProtectedName, SandboxConfig};
+use crate::config::{ProtectedName, ProtectedPath, SandboxConfig};
 
 /// A copy of the files below a path of a backend, in a private directory of the host that is removed with this value.
 ///
@@ -59,7 +59,7 @@ pub struct Workspace {
     from: VfsPath,
     files: LocalBackend,
     baselines: BTreeMap<VfsPath, CheckedOutFile>,
-    protected: Vec<Protected>,
+    protected: Vec<ProtectedPath>,
     protected_names: Vec<ProtectedName>,
     directory: PrivateDirectory,
 }
@@ -137,7 +137,7 @@ impl Workspace {
     /// Sets the protected paths, relative to the directory, that are not collected, in place of those of [`SandboxConfig::new`]. Pass
     /// those of the sandbox in which commands run.
     #[must_use]
-    pub fn protecting(mut self, protected: impl IntoIterator<Item = Protected>) -> Self {
+    pub fn protecting(mut self, protected: impl IntoIterator<Item = ProtectedPath>) -> Self {
         self.protected = protected.into_iter().collect();
         self
     }

@@ -19,7 +19,7 @@ use vfs_core::watch::{Change, WatchRequest};
 use vfs_core::{Backend, BackendExt as _, ErrorKind, Interceptor, LsResult, OpContext, Result, Truncation, VfsPath};
 use vfs_local::LocalBackend;
 use vfs_memory::MemoryBackend;
-use vfs_sandbox::{CollectResult, Protection, SandboxConfig, Workspace};
+use vfs_sandbox::{CollectResult, ProtectionLevel, SandboxConfig, Workspace};
 
 /// Runs `check` on a thread of an ordinary user that does all its file operations itself, with a directory to which
 /// this user may write.
@@ -237,7 +237,7 @@ fn protected_paths_are_not_collected() {
         assert_eq!(block_on(files.read_text(path)).expect_err(path).kind(), ErrorKind::NotFound);
     }
 
-    let config = SandboxConfig::new("/").unprotected().protect("keys", Protection::Hidden).expect("a path");
+    let config = SandboxConfig::new("/").unprotected().protect("keys", ProtectionLevel::Hidden).expect("a path");
     let other = self::files(&[]);
     let workspace = checkout(&other, parent.path()).protecting(config.protected);
     let mut workspace = workspace.protecting_names(config.protected_names);

@@ -1,11 +1,11 @@
 //! The parallel search engine: a worker pool, an ordered task queue and the consumer's receiver.
 
-pub(crate) mod batch_queue;
-mod batcher;
+mod item_batcher;
 pub(crate) mod ordered_queue;
 pub(crate) mod ordered_receiver;
 pub(crate) mod pool;
 pub(crate) mod pool_stats;
+pub(crate) mod received_item_queue;
 pub(crate) mod search;
 pub(crate) mod search_visitor;
 mod worker;

@@ -13,13 +13,13 @@ use vfs_core::search::HiddenNames;
 use vfs_core::{Error, ErrorKind, Result};
 
 use self::brace_expansion::{expand_braces, fold_segments};
-use self::compile::{GlobTextMatcher, SegmentMatchers};
+use self::compile::{GlobTextMatcher, SegmentMatcherCache};
 use self::explicit_dots::{ExplicitDotMatcher, GlobMatchSubject};
 use self::hidden_override::{HiddenOverrides, may_have_explicit_dot};
 use self::parse::{GlobError, GlobPart, MAX_LEN};
 use self::reachability::GlobReachability;
 
-pub(crate) use self::hidden_override::DotVisibility;
+pub(crate) use self::hidden_override::HiddenEntryVisibility;
 pub(crate) use self::parse::within_limits;
 
 /// A compiled glob pattern.
@@ -137,12 +137,16 @@ impl GlobPattern {
 
     /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, is visible because
     /// that dot is literal in the pattern.
-    pub(crate) fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
+    pub(crate) fn hidden_override(&self, relative: &str, name: &str) -> HiddenEntryVisibility {
         if self.explicit_dots.as_ref().is_some_and(|explicit_dots| explicit_dots.subject() == GlobMatchSubject::Name) {
-            return if self.matches_entry(relative, name) { DotVisibility::Full } else { DotVisibility::ContentsOnly };
+            return if self.matches_entry(relative, name) {
+                HiddenEntryVisibility::Full
+            } else {
+                HiddenEntryVisibility::ContentsOnly
+            };
         }
         match self.hidden_overrides.visibility_of(relative, name) {
-            DotVisibility::EntryOnly if !self.matches_entry(relative, name) => DotVisibility::Hidden,
+            HiddenEntryVisibility::EntryOnly if !self.matches_entry(relative, name) => HiddenEntryVisibility::Hidden,
             shown => shown,
         }
     }
@@ -228,7 +232,7 @@ fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, GlobError> {
         [[GlobPart::AnySegments], name] if !name.iter().any(GlobPart::spans_segments) => Some(*name),
         _ => None,
     };
-    let mut segment_matchers = SegmentMatchers::default();
+    let mut segment_matchers = SegmentMatcherCache::default();
     let matcher = match name {
         Some(name) => {
             // The name may be in any directory.

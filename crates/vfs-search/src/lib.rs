@@ -41,10 +41,10 @@ pub use self::ops::grep::{grep, grep_on};
 pub use self::ops::grep_stream::{grep_stream, grep_stream_on};
 pub use self::ops::ls::{ls, ls_on};
 pub use self::ops::open_tree::{grep_stream_in_tree, open_tree};
-pub use self::query::alternation::any_of;
+pub use self::query::any_of::any_of;
 pub use self::query::file_types::file_type_names;
 pub use self::query::required_literals::required_literals;
-pub use self::query::search_scope::SearchScope;
+pub use self::query::search_reach::SearchReach;
 pub use self::runtime::blocking::{is_starting_thread, run_blocking};
 pub use self::runtime::cancellation::run_until_cancelled;
 #[cfg(target_os = "linux")]

@@ -1,6 +1,6 @@
 //! Compilation of requests: expressions, matchers, file filters and required literals.
 
-pub(crate) mod alternation;
+pub(crate) mod any_of;
 pub(crate) mod compiled_query;
 pub(crate) mod file_filter;
 pub(crate) mod file_types;
@@ -8,4 +8,4 @@ pub(crate) mod line_matcher;
 pub(crate) mod max_lookahead;
 pub(crate) mod regex;
 pub(crate) mod required_literals;
-pub(crate) mod search_scope;
+pub(crate) mod search_reach;

@@ -2,7 +2,7 @@
 
 use std::ops::{AddAssign, ControlFlow};
 
-use vfs_core::search::{FileCount, Skipped};
+use vfs_core::search::{MatchedFile, Skipped};
 use vfs_core::{Error, FileInfo, GrepMatch, Problem, Truncation};
 
 use crate::walk::dir_entries::{WalkEntry, WalkFindings};
@@ -20,7 +20,7 @@ pub(crate) enum SearchItem {
     /// A line of context after a match.
     After(GrepMatch),
     /// A matching file.
-    File(FileCount),
+    File(MatchedFile),
     /// An entry that could not be searched.
     Problem(Problem),
     /// The end of a file. `left_early` says that the file has more matches than its own limit allows.

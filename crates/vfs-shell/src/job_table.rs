@@ -41,12 +41,12 @@ impl JobTableState {
 
 /// Reserved slot for a job that is being started. Dropping the guard gives the slot back.
 #[derive(Debug)]
-pub(crate) struct JobSlot<'a> {
+pub(crate) struct JobSlotReservation<'a> {
     jobs: &'a JobTable,
     max_ended: usize,
 }
 
-impl Drop for JobSlot<'_> {
+impl Drop for JobSlotReservation<'_> {
     fn drop(&mut self) {
         self.jobs.lock().starting -= 1;
     }
@@ -66,7 +66,7 @@ impl JobTable {
     }
 
     /// Reserves a slot for one more job, or fails if `max_jobs` run already.
-    pub(crate) fn reserve(&self, config: &ShellConfig) -> Result<JobSlot<'_>> {
+    pub(crate) fn reserve(&self, config: &ShellConfig) -> Result<JobSlotReservation<'_>> {
         let mut state = self.lock();
         let running = state.jobs.values().filter(|job| job.exit().is_none()).count();
         if running + state.starting >= config.max_jobs {
@@ -74,7 +74,7 @@ impl JobTable {
             return Err(Error::new(ErrorKind::QuotaExceeded, message));
         }
         state.starting += 1;
-        Ok(JobSlot { jobs: self, max_ended: config.max_ended_jobs })
+        Ok(JobSlotReservation { jobs: self, max_ended: config.max_ended_jobs })
     }
 
     /// Lists the jobs of the caller, oldest first.
@@ -99,7 +99,7 @@ impl JobTable {
     }
 }
 
-impl JobSlot<'_> {
+impl JobSlotReservation<'_> {
     /// Adds a started job to the table and returns its id.
     pub(crate) fn register(self, job: Arc<BackgroundJob>) -> JobId {
         let mut state = self.jobs.lock();

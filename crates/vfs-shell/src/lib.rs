@@ -8,7 +8,7 @@ compile_error!("vfs-shell needs Linux: its supervisor finds processes in /proc")
 
 mod async_fd;
 mod blocking_pool;
-mod closed_streams;
+mod closed_standard_streams;
 mod command_environment;
 mod command_runner;
 mod config;
@@ -23,7 +23,7 @@ mod running_command;
 mod spawner;
 mod with_shell;
 
-pub use closed_streams::{ClosedStreams, closed_streams};
+pub use closed_standard_streams::{ClosedStandardStreams, closed_streams};
 pub use command_runner::CommandRunner;
 pub use config::{OrphanPolicy, ShellConfig};
 pub use host_spawner::HostSpawner;

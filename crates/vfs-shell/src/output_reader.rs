@@ -39,13 +39,13 @@ pub(crate) enum OutputStream {
 
 /// Ends of the output pipes, or of the terminal, that this process reads.
 #[derive(Debug)]
-pub(crate) enum PipeEnds {
+pub(crate) enum OutputReadEnds {
     Pipes { output: OwnedFd, error: OwnedFd },
     Terminal(OwnedFd),
 }
 
 /// Creates the standard descriptors of a command that reads `input`, and the ends to read its output from.
-pub(crate) fn pipes(input: OwnedFd) -> io::Result<(StandardFds, PipeEnds)> {
+pub(crate) fn pipes(input: OwnedFd) -> io::Result<(StandardFds, OutputReadEnds)> {
     let pipe = || -> io::Result<(OwnedFd, OwnedFd)> {
         // `O_DIRECT` makes each write a packet of its own.
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT)?;
@@ -56,11 +56,11 @@ pub(crate) fn pipes(input: OwnedFd) -> io::Result<(StandardFds, PipeEnds)> {
     };
     let (output, output_writer) = pipe()?;
     let (error, error_writer) = pipe()?;
-    Ok((StandardFds { input, output: output_writer, error: error_writer }, PipeEnds::Pipes { output, error }))
+    Ok((StandardFds { input, output: output_writer, error: error_writer }, OutputReadEnds::Pipes { output, error }))
 }
 
 /// Opens a terminal and creates the standard descriptors of a command that runs in it.
-pub(crate) fn terminal(size: TerminalSize) -> io::Result<(StandardFds, PipeEnds)> {
+pub(crate) fn terminal(size: TerminalSize) -> io::Result<(StandardFds, OutputReadEnds)> {
     let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     rustix::pty::grantpt(&ours)?;
     rustix::pty::unlockpt(&ours)?;
@@ -70,7 +70,7 @@ pub(crate) fn terminal(size: TerminalSize) -> io::Result<(StandardFds, PipeEnds)
     let input = rustix::pty::ioctl_tiocgptpeer(&ours, flags)?;
     let (output, error) = (input.try_clone()?, input.try_clone()?);
     rustix::fs::fcntl_setfl(&ours, OFlags::RDWR | OFlags::NONBLOCK)?;
-    Ok((StandardFds { input, output, error }, PipeEnds::Terminal(ours)))
+    Ok((StandardFds { input, output, error }, OutputReadEnds::Terminal(ours)))
 }
 
 /// How the pipes are read.
@@ -96,11 +96,11 @@ pub(crate) struct OutputReader {
 
 impl OutputReader {
     /// Registers `ends` with the runtime. Needs a runtime with its IO driver.
-    pub(crate) fn new(ends: PipeEnds) -> io::Result<Self> {
+    pub(crate) fn new(ends: OutputReadEnds) -> io::Result<Self> {
         let ready = epoll::create(CreateFlags::CLOEXEC)?;
         let (sources, order) = match ends {
-            PipeEnds::Pipes { output, error } => ([Some(output), Some(error)], PipeReadOrder::Arrival(0)),
-            PipeEnds::Terminal(ours) => ([Some(ours), None], PipeReadOrder::RoundRobin),
+            OutputReadEnds::Pipes { output, error } => ([Some(output), Some(error)], PipeReadOrder::Arrival(0)),
+            OutputReadEnds::Terminal(ours) => ([Some(ours), None], PipeReadOrder::RoundRobin),
         };
         let reader = Self {
             ready: register(ready, Interest::READABLE)?,

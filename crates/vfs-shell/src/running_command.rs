@@ -17,7 +17,7 @@ use crate::async_fd::register;
 use crate::blocking_pool::run_blocking;
 use crate::config::{OrphanPolicy, ShellConfig};
 use crate::full_output_file::FullOutputFile;
-use crate::output_reader::{self, OutputReader, OutputStream, PipeEnds};
+use crate::output_reader::{self, OutputReadEnds, OutputReader, OutputStream};
 use crate::process::{self, ProcessStartLock, ProgramExit, STATUS_RECORD_BYTES, SupervisedProcess, SupervisorControl};
 use crate::pty_input::PtyInput;
 use crate::spawner::SpawnSpec;
@@ -46,7 +46,7 @@ pub(crate) enum TerminationReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommandPhase {
     /// The program runs.
-    RunningCommand,
+    Running,
     /// The program has exited; its orphans have until this moment to exit, too.
     Lingering(Instant),
     /// The processes are being terminated or have exited; their outputs are read until this moment.
@@ -104,11 +104,11 @@ impl RunningCommand {
         })
         .await??;
         let pty_input = match &ends {
-            PipeEnds::Terminal(ours) => {
+            OutputReadEnds::Terminal(ours) => {
                 let ours = ours.try_clone().map_err(unavailable)?;
                 Some(PtyInput::new(ours, req.stdin.as_deref().unwrap_or_default()).map_err(unavailable)?)
             }
-            PipeEnds::Pipes { .. } => None,
+            OutputReadEnds::Pipes { .. } => None,
         };
         Ok(Self {
             process,
@@ -121,7 +121,7 @@ impl RunningCommand {
             due,
             grace: config.grace,
             orphan_policy: config.orphan_policy,
-            phase: CommandPhase::RunningCommand,
+            phase: CommandPhase::Running,
             reason: None,
             ended: None,
             started,
@@ -268,7 +268,7 @@ impl RunningCommand {
         };
         self.ended = Some(ended);
         self.duration = Some(self.started.elapsed());
-        if self.phase != CommandPhase::RunningCommand {
+        if self.phase != CommandPhase::Running {
             return;
         }
         match self.orphan_policy {
@@ -330,7 +330,7 @@ enum CommandTimerEvent {
 /// Waits for the next event that a timer or the caller causes in `phase`.
 async fn next_timer_event(cx: &OpContext, phase: CommandPhase, due: Option<Instant>) -> CommandTimerEvent {
     match phase {
-        CommandPhase::RunningCommand => tokio::select! {
+        CommandPhase::Running => tokio::select! {
             biased;
             () = cx.cancel_token().cancelled() => CommandTimerEvent::Terminate(TerminationReason::Cancelled),
             () = sleep_until_some(cx.deadline()) => CommandTimerEvent::Terminate(TerminationReason::DeadlinePassed),
@@ -365,7 +365,7 @@ pub(crate) async fn run_until_due<T>(
     let due = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     tokio::select! {
         started = start => started,
-        alarm = next_timer_event(cx, CommandPhase::RunningCommand, due) => Err(match alarm {
+        alarm = next_timer_event(cx, CommandPhase::Running, due) => Err(match alarm {
             CommandTimerEvent::Terminate(TerminationReason::Cancelled) => Error::of(ErrorKind::Cancelled),
             CommandTimerEvent::Terminate(TerminationReason::DeadlinePassed) => Error::of(ErrorKind::Timeout),
             _ => Error::new(

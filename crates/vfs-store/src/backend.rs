@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt as _};
-use vfs_core::backend::OperationIds;
+use vfs_core::backend::OperationIdSupport;
 use vfs_core::chunks::BufferedWriter;
 use vfs_core::edit::EditMode;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
@@ -169,7 +169,7 @@ impl<S: Store> Backend for StoreBackend<S> {
         let mut capabilities = Capabilities::new(self.shared.max_file_size());
         capabilities.max_streamed_size = self.shared.max_streamed_size();
         if self.shared.store.as_operations().is_some() {
-            capabilities.operation_ids = OperationIds::Stored;
+            capabilities.operation_ids = OperationIdSupport::Stored;
         }
         capabilities.set_times = self.shared.store.capabilities().timestamps == TimestampSource::Caller;
         capabilities

@@ -25,7 +25,7 @@ pub use backend::{NamespaceFn, NamespaceSource, StoreBackend, StoreConfig};
 pub use documents::{DocumentForm, DocumentStore};
 pub use memory::MemoryStore;
 #[cfg(feature = "object-store")]
-pub use object::{BucketConfig, BucketService, BucketStore};
+pub use object::{BucketConfig, BucketProvider, BucketStore};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresConfig, PostgresStore, PostgresTls};
 #[cfg(feature = "redis")]

@@ -1,7 +1,7 @@
 //! Store in memory, the reference for all other stores.
 
 mod change_log;
-mod namespace_map;
+mod memory_namespace;
 mod operation_records;
 mod search;
 mod staging;
@@ -17,7 +17,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use self::namespace_map::NamespaceMap;
+use self::memory_namespace::MemoryNamespace;
 use crate::store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, IdempotentOperations, Inspect, Key, LevelOrder,
     ListRequest, Namespace, NewValue, OperationRecord, Page, PathStat, Precondition, PutOutcome, Search, Sequence,
@@ -51,7 +51,7 @@ use crate::store::{
 #[derive(Clone)]
 pub struct MemoryStore {
     capabilities: StoreCapabilities,
-    spaces: Arc<Mutex<BTreeMap<Namespace, NamespaceMap>>>,
+    spaces: Arc<Mutex<BTreeMap<Namespace, MemoryNamespace>>>,
 }
 
 impl MemoryStore {
@@ -89,21 +89,21 @@ impl MemoryStore {
         self.capabilities.transactions == TransactionSupport::Namespace
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Namespace, NamespaceMap>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Namespace, MemoryNamespace>> {
         // No code that can panic runs while the mutex is locked.
         self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads from a namespace, which is empty if it does not exist.
-    fn read<T>(&self, namespace: &Namespace, read: impl FnOnce(&NamespaceMap) -> T) -> T {
+    fn read<T>(&self, namespace: &Namespace, read: impl FnOnce(&MemoryNamespace) -> T) -> T {
         match self.lock().get(namespace) {
             Some(space) => read(space),
-            None => read(&NamespaceMap::default()),
+            None => read(&MemoryNamespace::default()),
         }
     }
 
     /// Changes a namespace, which is created if it does not exist.
-    fn change<T>(&self, namespace: &Namespace, change: impl FnOnce(&mut NamespaceMap) -> T) -> T {
+    fn change<T>(&self, namespace: &Namespace, change: impl FnOnce(&mut MemoryNamespace) -> T) -> T {
         change(self.lock().entry(namespace.clone()).or_default())
     }
 

@@ -24,13 +24,13 @@ use object_store::path::Path;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use vfs_core::{Error, ErrorKind, Result};
 
-pub use self::config::{BucketConfig, BucketService};
+pub use self::config::{BucketConfig, BucketProvider};
 use self::error::BucketError;
 use self::http_transport::OperationTimeout;
 use self::key_layout::KeyLayout;
 use self::list::ListSource;
 use self::open_uploads::OpenUploads;
-use self::read::{ConditionKind, FoundObject, MAX_VALUE, MetadataNames, ObjectService};
+use self::read::{ConditionBasis, FoundObject, MAX_VALUE, MetadataNames, ObjectClient};
 use crate::store::{
     Inspect, Key, ListRequest, Namespace, NewValue, Page, Precondition, PutOutcome, Staging, Store, StoreCapabilities,
     StoredMeta, StoredValue, TimestampSource, ValueContent,
@@ -102,14 +102,14 @@ pub struct BucketStore {
 struct BucketShared {
     name: String,
     layout: KeyLayout,
-    service: ObjectService,
+    service: ObjectClient,
     source: ListSource,
-    removal_lock: RemovalLock,
+    removal_lock: UncheckedRemovalLock,
     uploads: OpenUploads,
 }
 
 /// Lock that excludes puts of this process during removals, if the service does not check conditions of removals.
-enum RemovalLock {
+enum UncheckedRemovalLock {
     /// The service checks conditions, and the store sees all attempts.
     NotNeeded,
     /// Any other object store: puts share the lock, removals lock it exclusively.
@@ -133,7 +133,7 @@ impl BucketStore {
                 layout: config.layout,
                 service,
                 source,
-                removal_lock: RemovalLock::NotNeeded,
+                removal_lock: UncheckedRemovalLock::NotNeeded,
                 uploads: OpenUploads::default(),
             }),
         };
@@ -162,9 +162,9 @@ impl BucketStore {
             prefix => format!("{objects}/{prefix}"),
         };
         let source = ListSource::Whole(Arc::clone(&objects));
-        let service = ObjectService {
+        let service = ObjectClient {
             objects,
-            conditions: ConditionKind::Tags,
+            conditions: ConditionBasis::Tags,
             labels: MetadataNames::HYPHENED,
             limit: OperationTimeout::NONE,
         };
@@ -174,7 +174,7 @@ impl BucketStore {
                 layout,
                 service,
                 source,
-                removal_lock: RemovalLock::PerStore(RwLock::new(())),
+                removal_lock: UncheckedRemovalLock::PerStore(RwLock::new(())),
                 uploads: OpenUploads::default(),
             }),
         })
@@ -197,20 +197,20 @@ impl BucketStore {
 
     /// Returns whether the store sees the outcome of every attempt.
     fn sees_attempts(&self) -> bool {
-        matches!(self.inner.removal_lock, RemovalLock::NotNeeded)
+        matches!(self.inner.removal_lock, UncheckedRemovalLock::NotNeeded)
     }
 
     async fn lock_shared(&self) -> Option<RwLockReadGuard<'_, ()>> {
         match &self.inner.removal_lock {
-            RemovalLock::NotNeeded => None,
-            RemovalLock::PerStore(lock) => Some(lock.read().await),
+            UncheckedRemovalLock::NotNeeded => None,
+            UncheckedRemovalLock::PerStore(lock) => Some(lock.read().await),
         }
     }
 
     async fn lock_exclusive(&self) -> Option<RwLockWriteGuard<'_, ()>> {
         match &self.inner.removal_lock {
-            RemovalLock::NotNeeded => None,
-            RemovalLock::PerStore(lock) => Some(lock.write().await),
+            UncheckedRemovalLock::NotNeeded => None,
+            UncheckedRemovalLock::PerStore(lock) => Some(lock.write().await),
         }
     }
 }

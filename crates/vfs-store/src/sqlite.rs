@@ -8,7 +8,7 @@ mod config;
 mod connect;
 mod connection_pool;
 mod content;
-mod disk_reserve;
+mod disk_reserve_file;
 mod error;
 mod file_rows;
 mod interrupt;
@@ -37,7 +37,7 @@ use vfs_search::run_blocking;
 use self::change_notifier::ChangeNotifier;
 use self::config::DatabaseLocation;
 use self::connection_pool::{ConnectionPool, TransactionEnd, within_size_limit};
-use self::disk_reserve::DiskReserve;
+use self::disk_reserve_file::DiskReserveFile;
 use self::error::SqliteError;
 use self::interrupt::InterruptGuard;
 use crate::store::{
@@ -96,7 +96,7 @@ struct SqliteShared {
     writer: Arc<ConnectionPool>,
     readers: Arc<ConnectionPool>,
     watch: ChangeNotifier,
-    reserve: Arc<DiskReserve>,
+    reserve: Arc<DiskReserveFile>,
 }
 
 impl SqliteStore {
@@ -121,7 +121,7 @@ impl SqliteStore {
         let opened = Arc::clone(&config);
         let open = move || {
             let connection = within_size_limit(|| connect::open(&opened))?;
-            let reserve = DiskReserve::beside(&opened.location);
+            let reserve = DiskReserveFile::beside(&opened.location);
             reserve.allocate();
             Ok::<_, SqliteError>((connection, reserve))
         };
@@ -184,7 +184,7 @@ impl SqliteStore {
         }
         let reserve =
             writes.iter().all(|write| matches!(write, Write::Delete(_))).then(|| Arc::clone(&self.inner.reserve));
-        let purge_passes = trigram_index::IndexTiming::of(&writes).purge_passes;
+        let purge_passes = trigram_index::IndexUpdatePlan::of(&writes).purge_passes;
         let (namespace, search_index) = (namespace.clone(), self.inner.config.search_index);
         let work = move |connection: &Connection| {
             if let Some(record) = &record

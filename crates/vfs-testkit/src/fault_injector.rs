@@ -138,9 +138,9 @@ fn lost(path: &VfsPath) -> Error {
 
 /// Adds the update of a state to the results of a backend that changes files in place. Only its paths are right.
 #[derive(Debug)]
-pub(crate) struct UpdateReporter;
+pub(crate) struct FakeUpdateInterceptor;
 
-impl Interceptor for UpdateReporter {
+impl Interceptor for FakeUpdateInterceptor {
     fn name(&self) -> &'static str {
         "update-reporter"
     }

@@ -7,11 +7,11 @@
 //! * [`SHELL`] is that of the laws of a shell, which runs commands beside a backend's files; [`shell_trials`] runs them as
 //!   `shell::subject::law`.
 //! * [`StrictBackend`] is a strict double: it yields at every call and panics at a result that is not well formed.
-//! * [`InPlaceAdapter`] maintains an agent's state around a backend that returns its changes instead of making them.
+//! * [`ReturnedUpdateApplier`] maintains an agent's state around a backend that returns its changes instead of making them.
 //! * [`CallCounter`] counts the operations of the backend that it wraps.
-//! * [`FakeShell`] adds a shell that starts no process, and a change feed with one event.
+//! * [`WithFakeFacets`] adds a shell that starts no process, and a change feed with one event.
 //! * [`harness`] is the basis for laws of another kind. The laws of stores are in the crate `vfs-store-testkit`.
-//! * [`Tier`] determines which targets run a law by default; with `VFS_LAWS=all` in the environment, all of them run all
+//! * [`LawTier`] determines which targets run a law by default; with `VFS_LAWS=all` in the environment, all of them run all
 //!   laws.
 //! * [`server_port`] finds a port for a server that a test starts.
 //! * [`model`] compares random operations with a reference.
@@ -28,32 +28,32 @@
 //! ```
 
 mod call_counter;
-mod fake_shell;
 mod fault_injector;
 pub mod harness;
-mod in_place_adapter;
+mod law_tier;
 mod laws;
 pub mod model;
 mod namespace_factory;
+mod returned_update_applier;
 mod server_ports;
 mod shell_laws;
 mod strict_backend;
 mod strict_shell;
 mod target;
-mod tier;
 mod trials;
-mod without_tree;
+mod with_fake_facets;
+mod without_facets;
 
 pub use call_counter::CallCounter;
-pub use fake_shell::FakeShell;
-pub use in_place_adapter::InPlaceAdapter;
+pub use law_tier::{LawTier, runs_every_law};
 pub use laws::{ALL, Law, LawResult, NAMESPACE, NamespaceLaw};
 pub use namespace_factory::{MakeBackend, MakeNamespace, NamespaceFactory, namespace_trials};
+pub use returned_update_applier::ReturnedUpdateApplier;
 pub use server_ports::server_port;
 pub use shell_laws::{
     MakeShell, SHELL, ShellFactory, ShellFeature, ShellLaw, ShellNeed, ShellTarget, plant_environment, shell_trials,
 };
 pub use strict_backend::StrictBackend;
 pub use target::{LinkMaker, Need, Target, TargetFactory};
-pub use tier::{Tier, runs_every_law};
 pub use trials::trials;
+pub use with_fake_facets::WithFakeFacets;

@@ -4,10 +4,10 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use vfs_core::backend::OperationIds;
+use vfs_core::backend::OperationIdSupport;
 use vfs_core::{Backend, VfsPath};
 
-use crate::tier::Tier;
+use crate::law_tier::LawTier;
 
 /// One backend with an empty directory in it, and the facts about it that the trait does not show.
 #[derive(Clone)]
@@ -160,7 +160,7 @@ impl Need {
             Need::ImpliedDirectories => (!capabilities.empty_directories, "directories can exist without files here"),
             Need::SetTimes => (capabilities.set_times, "no write sets the time of a file here"),
             Need::OperationIds => (
-                capabilities.operation_ids == OperationIds::Stored,
+                capabilities.operation_ids == OperationIdSupport::Stored,
                 "operation ids are not stored with the change here",
             ),
             Need::FixedTimes => (!capabilities.set_times, "writes can set the time of a file here"),
@@ -178,8 +178,8 @@ impl Need {
 pub struct TargetFactory {
     /// The first part of the names of the trials.
     pub name: &'static str,
-    /// The tier, whose laws run by default with those of the tiers before it. Default: [`Tier::Semantics`], all laws.
-    pub tier: Tier,
+    /// The tier, whose laws run by default with those of the tiers before it. Default: [`LawTier::Semantics`], all laws.
+    pub tier: LawTier,
     /// Creates a target for one trial.
     pub make: Arc<dyn Fn() -> Target + Send + Sync>,
 }
@@ -187,12 +187,12 @@ pub struct TargetFactory {
 impl TargetFactory {
     /// Calls `make` for each trial.
     pub fn new(name: &'static str, make: impl Fn() -> Target + Send + Sync + 'static) -> Self {
-        Self { name, tier: Tier::Semantics, make: Arc::new(make) }
+        Self { name, tier: LawTier::Semantics, make: Arc::new(make) }
     }
 
     /// Runs only the laws of `tier` and the tiers before it, unless the environment requires all.
     #[must_use]
-    pub fn tier(mut self, tier: Tier) -> Self {
+    pub fn tier(mut self, tier: LawTier) -> Self {
         self.tier = tier;
         self
     }

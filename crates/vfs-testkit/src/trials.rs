@@ -7,7 +7,7 @@ use crate::harness::run_law;
 use crate::laws::{ALL, Law};
 use crate::target::TargetFactory;
 
-/// Returns every law of the factory's [tier](crate::Tier) as a trial `backend::operation::law`, each on a fresh target and a runtime
+/// Returns every law of the factory's [tier](crate::LawTier) as a trial `backend::operation::law`, each on a fresh target and a runtime
 /// of its own.
 ///
 /// A law that needs a feature which the target lacks is shown as ignored, with the reason. One that has not ended after

@@ -9,9 +9,9 @@ use crate::content_store::ObjectId;
 use crate::overlay::backend::OverlayBackend;
 use crate::overlay::base_entry::base_entry;
 use crate::overlay::commit_plan::{base_entry_below_links, file_change};
+use crate::snapshots::caller_files::CallerFiles;
 use crate::snapshots::checkpoint_store::CheckpointStore;
-use crate::snapshots::tracked_files::TrackedFiles;
-use crate::versioned_entry::{FileContent, fetch_if_exists};
+use crate::versioned_entry::{VersionedContent, fetch_if_exists};
 
 impl OverlayBackend {
     /// Returns the files that differ from the present base. A deleted link is listed without content.
@@ -30,7 +30,7 @@ impl OverlayBackend {
                 None => base_entry(&*state.base, cx, path).await?,
             };
             let after = fetch_if_exists(&state.upper, cx, path).await?;
-            changes.extend(file_change(path, &before, after.as_ref().map(FileContent::as_bytes_and_version)));
+            changes.extend(file_change(path, &before, after.as_ref().map(VersionedContent::as_bytes_and_version)));
         }
         Ok(DiffResult::new(changes))
     }
@@ -41,7 +41,7 @@ type ComparedFiles = BTreeMap<VfsPath, (Version, Option<ObjectId>)>;
 
 impl CheckpointStore {
     /// Compares a snapshot with another one or with the present files.
-    pub(crate) async fn compare(&self, files: &TrackedFiles<'_>, request: &DiffRequest) -> Result<DiffResult> {
+    pub(crate) async fn compare(&self, files: &CallerFiles<'_>, request: &DiffRequest) -> Result<DiffResult> {
         let before = self.side(files, Some(&request.from)).await?;
         let after = self.side(files, request.to.as_ref()).await?;
         let paths: BTreeSet<_> = before.keys().chain(after.keys()).collect();
@@ -60,15 +60,15 @@ impl CheckpointStore {
             let (before, after) = (before.as_ref(), after.as_ref());
             changes.extend(FileChange::between(
                 path,
-                before.map(FileContent::as_bytes_and_version),
-                after.map(FileContent::as_bytes_and_version),
+                before.map(VersionedContent::as_bytes_and_version),
+                after.map(VersionedContent::as_bytes_and_version),
             ));
         }
         Ok(DiffResult::new(changes))
     }
 
     /// Returns the files of the snapshot `id`, or the present files.
-    async fn side(&self, files: &TrackedFiles<'_>, id: Option<&SnapshotId>) -> Result<ComparedFiles> {
+    async fn side(&self, files: &CallerFiles<'_>, id: Option<&SnapshotId>) -> Result<ComparedFiles> {
         let Some(id) = id else {
             let present = files.below(&VfsPath::root()).await?.into_iter();
             return Ok(present.map(|(path, current)| (path, (current.version, None))).collect());
@@ -79,15 +79,15 @@ impl CheckpointStore {
 
     async fn side_content(
         &self,
-        files: &TrackedFiles<'_>,
+        files: &CallerFiles<'_>,
         path: &VfsPath,
         side: &ComparedFiles,
-    ) -> Result<Option<FileContent>> {
+    ) -> Result<Option<VersionedContent>> {
         let Some((version, object)) = side.get(path) else { return Ok(None) };
         let content = match object {
             Some(object) => Some(self.content(files.cx, path, object).await?),
             None => files.content(path).await?,
         };
-        Ok(content.map(|content| FileContent { content, version: version.clone() }))
+        Ok(content.map(|content| VersionedContent { content, version: version.clone() }))
     }
 }

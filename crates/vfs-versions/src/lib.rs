@@ -9,12 +9,12 @@ mod content_store;
 mod diff;
 mod merge;
 mod overlay;
-mod record_log;
+mod record_directory;
 mod snapshots;
 mod undo_log;
 mod versioned_entry;
 
-pub use merge::MergeResult;
+pub use merge::ForkMergeResult;
 pub use overlay::{CommitConflict, CommitResult, OverlayBackend};
 pub use snapshots::{CheckpointedBackend, Checkpoints};
 pub use undo_log::{UndoEntry, UndoReport};

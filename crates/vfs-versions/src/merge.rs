@@ -11,7 +11,7 @@ use crate::versioned_entry::fetch_if_exists;
 /// Result of a merge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct MergeResult {
+pub struct ForkMergeResult {
     /// Files that have the state of the fork now, sorted by path.
     pub merged: Vec<VfsPath>,
     /// Files that both overlays changed differently. They are unchanged in this overlay.
@@ -29,11 +29,11 @@ impl OverlayBackend {
     /// # Errors
     ///
     /// `quota_exceeded` over the budget, and those of the base; nothing is merged then.
-    pub async fn merge(&self, cx: &OpContext, fork: &OverlayBackend) -> Result<MergeResult> {
+    pub async fn merge(&self, cx: &OpContext, fork: &OverlayBackend) -> Result<ForkMergeResult> {
         let theirs = fork.state();
         let origin = fork.origin().cloned().unwrap_or_else(|| OverlayState::new(self.base(), self.budget()));
         self.mutate(cx, &VfsPath::root(), async |draft| {
-            let mut merge = MergeResult::default();
+            let mut merge = ForkMergeResult::default();
             let paths: BTreeSet<_> = theirs.originals.keys().chain(origin.originals.keys()).cloned().collect();
             for path in paths {
                 cx.check()?;

@@ -1,12 +1,12 @@
 //! Checkpoint layer: snapshots of all files, and an undo log of changes.
 
 mod backend;
+pub(crate) mod caller_files;
 pub(crate) mod checkpoint_store;
 pub(crate) mod file_transition;
 mod restore;
 mod snapshot_catalog;
 mod snapshot_manifest;
-pub(crate) mod tracked_files;
 
 use std::sync::Arc;
 

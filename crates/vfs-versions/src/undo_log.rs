@@ -15,9 +15,9 @@ pub use self::undo_report::{UndoEntry, UndoReport};
 
 use self::affected_paths::affected_paths;
 use self::undo_record::{UndoRecord, versions};
+use crate::snapshots::caller_files::{CallerFiles, CurrentFiles};
 use crate::snapshots::checkpoint_store::CheckpointStore;
 use crate::snapshots::file_transition::{FileTransition, FileVersions, existing};
-use crate::snapshots::tracked_files::{CurrentFiles, TrackedFiles};
 use crate::versioned_entry::StoredFiles;
 
 /// Minimum number of records between two removals of unreferenced contents.
@@ -44,7 +44,7 @@ impl UndoLog<'_> {
     /// Writes the undo record of `action` before it starts. Returns `None` if the backend will refuse the operation.
     pub(crate) async fn begin(
         &mut self,
-        files: &TrackedFiles<'_>,
+        files: &CallerFiles<'_>,
         action: RequestRef<'_>,
     ) -> Result<Option<UndoRecord>> {
         if self.max_records == 0 {
@@ -87,16 +87,16 @@ impl UndoLog<'_> {
     }
 
     /// Completes or removes `record` after its operation.
-    pub(crate) async fn conclude(&mut self, files: &TrackedFiles<'_>, record: UndoRecord, result: UndoableResult) {
+    pub(crate) async fn conclude(&mut self, files: &CallerFiles<'_>, record: UndoRecord, result: OperationEffect) {
         let cx = files.cx.for_cleanup();
-        let files = TrackedFiles { cx: &cx, ..*files };
+        let files = CallerFiles { cx: &cx, ..*files };
         let concluded = match result {
-            UndoableResult::Success(after) => self.complete(&files, record, after).await,
-            UndoableResult::NoEffect => {
+            OperationEffect::Success(after) => self.complete(&files, record, after).await,
+            OperationEffect::NoEffect => {
                 self.remove(&cx, &record).await;
                 Ok(())
             }
-            UndoableResult::Unknown => self.settle(&files).await,
+            OperationEffect::Unknown => self.settle(&files).await,
         };
         if let Err(error) = concluded {
             tracing::warn!(%error, "failed to complete an undo record, which is settled before the next change");
@@ -115,7 +115,7 @@ impl UndoLog<'_> {
     /// Saves `record` with the versions `after` of its files, or those at present.
     async fn complete(
         &mut self,
-        files: &TrackedFiles<'_>,
+        files: &CallerFiles<'_>,
         mut record: UndoRecord,
         after: Option<BTreeMap<VfsPath, Version>>,
     ) -> Result<()> {
@@ -157,7 +157,7 @@ impl UndoLog<'_> {
     }
 
     /// Completes or removes the record of an operation without a known result, according to the present files.
-    pub(crate) async fn settle(&mut self, files: &TrackedFiles<'_>) -> Result<()> {
+    pub(crate) async fn settle(&mut self, files: &CallerFiles<'_>) -> Result<()> {
         if self.cursor.next.is_none() {
             self.load_cursor(files.cx).await?;
         }
@@ -195,7 +195,7 @@ impl UndoLog<'_> {
 
 /// Result of an operation, as far as its undo record is concerned.
 #[derive(Debug)]
-pub(crate) enum UndoableResult {
+pub(crate) enum OperationEffect {
     /// Success with these versions; `None` if they have to be read.
     Success(Option<BTreeMap<VfsPath, Version>>),
     /// Failure without effect.
@@ -204,7 +204,7 @@ pub(crate) enum UndoableResult {
     Unknown,
 }
 
-impl UndoableResult {
+impl OperationEffect {
     pub(crate) fn of(record: &UndoRecord, output: Result<OutputRef<'_>, &Error>) -> Self {
         match output {
             Ok(output) => Self::Success(reported_version(record, output)),

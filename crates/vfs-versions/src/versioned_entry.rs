@@ -38,7 +38,7 @@ impl<F> From<Option<F>> for VersionedEntry<F> {
     }
 }
 
-impl VersionedEntry<FileContent> {
+impl VersionedEntry<VersionedContent> {
     pub(crate) fn version(&self) -> Option<&Version> {
         self.file().map(|file| &file.version)
     }
@@ -59,12 +59,12 @@ impl VersionedEntry<FileContent> {
 
 /// Content and version of a file.
 #[derive(Debug, Clone)]
-pub(crate) struct FileContent {
+pub(crate) struct VersionedContent {
     pub(crate) content: Bytes,
     pub(crate) version: Version,
 }
 
-impl FileContent {
+impl VersionedContent {
     pub(crate) fn as_bytes_and_version(&self) -> (&[u8], Version) {
         (&self.content, self.version.clone())
     }
@@ -82,10 +82,10 @@ pub(crate) struct StoredFile {
 pub(crate) type StoredFiles = BTreeMap<VfsPath, StoredFile>;
 
 /// Returns the file at `path`.
-pub(crate) async fn fetch(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<FileContent> {
+pub(crate) async fn fetch(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<VersionedContent> {
     let response = DownloadRequest::new(path.clone()).send(backend, cx).await?;
     match (response.content, response.version) {
-        (Some(content), Some(version)) => Ok(FileContent { content, version }),
+        (Some(content), Some(version)) => Ok(VersionedContent { content, version }),
         _ => Err(Error::new(ErrorKind::Internal, "the backend gave neither file nor error").with_path(path)),
     }
 }
@@ -95,7 +95,7 @@ pub(crate) async fn fetch_if_exists(
     backend: &dyn Backend,
     cx: &OpContext,
     path: &VfsPath,
-) -> Result<Option<FileContent>> {
+) -> Result<Option<VersionedContent>> {
     match fetch(backend, cx, path).await {
         Ok(file) => Ok(Some(file)),
         Err(error) if is_no_file(&error) => Ok(None),

@@ -20,7 +20,7 @@ use vfs_core::{
 };
 
 use crate::config::VirtualShellConfig;
-use crate::empty_dirs::EmptyDirs;
+use crate::script_only_dirs::ScriptOnlyDirs;
 use crate::shell_error::{shell_error, unsupported_error};
 use crate::stop_signal::{ScriptStopSignal, StopReason};
 
@@ -31,7 +31,7 @@ pub(crate) struct BackendFileSystem {
     pub(crate) cx: OpContext,
     pub(crate) config: VirtualShellConfig,
     pub(crate) stop: Arc<ScriptStopSignal>,
-    pub(crate) empty_dirs: EmptyDirs,
+    pub(crate) empty_dirs: ScriptOnlyDirs,
     pub(crate) bytes_read: AtomicU64,
     pub(crate) cleanup: Arc<CleanupTasks>,
 }

@@ -21,11 +21,11 @@ use vfs_core::{Backend, CancelToken, Error, ErrorKind, ExecuteRequest, OpContext
 use crate::backend_file_system::{BackendFileSystem, CleanupTasks};
 use crate::builtin_guard::{MAX_SCRIPT_BYTES, STACK_BYTES, builtin_guard};
 use crate::config::VirtualShellConfig;
-use crate::empty_dirs::EmptyDirs;
 use crate::output_recorder::{OutputRecorder, write_full_output};
 use crate::output_sink::{OutputSink, OutputStream};
 use crate::runtime_bridge::bridge_runtime;
 use crate::script_exit::{ExitCause, ScriptExit};
+use crate::script_only_dirs::ScriptOnlyDirs;
 use crate::stop_signal::{ScriptStopSignal, StopReason, sleep};
 
 /// Running script. Dropping it stops the script.
@@ -291,7 +291,7 @@ impl ScriptRunner {
             cx: self.cx.clone(),
             config: config.clone(),
             stop: Arc::clone(&self.stop),
-            empty_dirs: EmptyDirs::default(),
+            empty_dirs: ScriptOnlyDirs::default(),
             bytes_read: AtomicU64::default(),
             cleanup: Arc::clone(&self.cleanup),
         };

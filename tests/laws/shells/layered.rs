@@ -8,7 +8,7 @@ use vfs_core::{Backend, Layer, VfsPath};
 use vfs_layers::{Audit, ConcurrencyLimit, Delay, MemorySink, Quota, QuotaLimits, Retry, Timeout, Trace};
 use vfs_memory::MemoryBackend;
 use vfs_policy::{Policy, Rule, RuleEffect, RuleSet};
-use vfs_testkit::{ShellFactory, ShellFeature, ShellTarget, StrictBackend, Tier};
+use vfs_testkit::{LawTier, ShellFactory, ShellFeature, ShellTarget, StrictBackend};
 
 type Change = fn(ShellTarget) -> ShellTarget;
 
@@ -30,7 +30,7 @@ pub(crate) fn over(subject: fn() -> ShellFactory) -> Vec<ShellFactory> {
     let named = |(name, change)| {
         let factory = subject();
         let name = format!("{}-{name}", factory.name);
-        factory.seen_through(name, change).tier(Tier::Wrapper)
+        factory.seen_through(name, change).tier(LawTier::Wrapper)
     };
     changes.into_iter().map(named).collect()
 }

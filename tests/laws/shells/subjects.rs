@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use vfs_core::{Backend, Result, VfsPath};
 use vfs_local::{Durability, LocalConfig};
 use vfs_memory::MemoryBackend;
-use vfs_sandbox::{Helper, OsSandbox, SandboxConfig};
+use vfs_sandbox::{HelperLocation, OsSandbox, SandboxConfig};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 use vfs_store::{SqliteConfig, SqliteStore, StoreBackend};
 use vfs_testkit::ShellFeature::{
@@ -56,7 +56,7 @@ pub(crate) fn os_sandbox() -> ShellFactory {
 
 async fn open_sandbox(root: &TempDir) -> Result<OsSandbox> {
     let mut config = SandboxConfig::new(root.path());
-    config.helper = Helper::At(std::env::current_exe().expect("a program knows its file"));
+    config.helper = HelperLocation::At(std::env::current_exe().expect("a program knows its file"));
     OsSandbox::open(config).await
 }
 

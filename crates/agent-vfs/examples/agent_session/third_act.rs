@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_vfs::sandbox::{Helper, OsSandbox, SandboxConfig, Workspace};
+use agent_vfs::sandbox::{HelperLocation, OsSandbox, SandboxConfig, Workspace};
 use agent_vfs::versions::OverlayBackend;
 use agent_vfs::{Backend, BackendExt, ErrorKind, ExecuteRequest, LocalBackend, OpContext, Result, VfsPath};
 
@@ -26,7 +26,7 @@ pub(super) async fn run(project: &LocalBackend) -> std::result::Result<(), Box<d
         .await?;
     let mut workspace =
         Workspace::checkout(&cx, Arc::new(overlay.clone()), VfsPath::root(), std::env::temp_dir()).await?;
-    let mut config = SandboxConfig::new(workspace.directory()).helper(Helper::At(std::env::current_exe()?));
+    let mut config = SandboxConfig::new(workspace.directory()).helper(HelperLocation::At(std::env::current_exe()?));
     let programs = programs();
     if let Some(programs) = &programs {
         config = config.tool(programs);

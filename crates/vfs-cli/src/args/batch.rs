@@ -2,7 +2,7 @@
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::execution::ShellArgs;
+use super::execution::ShellBackendArgs;
 use super::integer_parser::integer_in;
 
 pub(super) const BATCH_EXAMPLES: &str = "\
@@ -64,14 +64,14 @@ pub(crate) struct BatchArgs {
     /// Allow more operations: 'exec' adds execute, jobs, job_output and stop_job. Without --sandbox or --virtual, commands run on
     /// the host as your user, as with 'vfs exec'
     #[arg(long, value_name = "WHAT", value_enum)]
-    pub(crate) allow: Option<AllowedOperations>,
+    pub(crate) allow: Option<OptInOperations>,
     #[command(flatten)]
-    pub(crate) shell: ShellArgs,
+    pub(crate) shell: ShellBackendArgs,
 }
 
 /// Operations that need `--allow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AllowedOperations {
+pub(crate) enum OptInOperations {
     /// Running commands.
     Exec,
 }

@@ -82,7 +82,7 @@ pub(crate) struct SandboxArgs {
 
 /// The shell that runs commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ClapArgs)]
-pub(crate) struct ShellArgs {
+pub(crate) struct ShellBackendArgs {
     /// Run in a sandbox: only the root is writable, and there is no network
     #[arg(long, conflicts_with = "virtual_shell")]
     pub(crate) sandbox: bool,
@@ -97,7 +97,7 @@ pub(crate) struct ShellArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExecArgs {
     #[command(flatten)]
-    pub(crate) shell: ShellArgs,
+    pub(crate) shell: ShellBackendArgs,
     /// Stop the command after SECONDS [default: 120; none with --background]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,

@@ -111,7 +111,7 @@ pub(crate) struct MountsArgs {
 
 /// Selects one of several layers of the same type.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct MountSelector {
+pub(crate) struct LayerSelector {
     /// Select the layer of this mount [default: the outermost]
     #[arg(long, value_name = "PATH")]
     pub(crate) mount: Option<String>,
@@ -152,7 +152,7 @@ pub(crate) struct DiscardArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct UndoArgs {
     #[command(flatten)]
-    pub(crate) of: MountSelector,
+    pub(crate) of: LayerSelector,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -165,7 +165,7 @@ pub(crate) struct UndoArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HistoryArgs {
     #[command(flatten)]
-    pub(crate) of: MountSelector,
+    pub(crate) of: LayerSelector,
     /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -178,7 +178,7 @@ pub(crate) struct HistoryArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CheckpointArgs {
     #[command(flatten)]
-    pub(crate) of: MountSelector,
+    pub(crate) of: LayerSelector,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -190,7 +190,7 @@ pub(crate) struct CheckpointArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CheckpointsArgs {
     #[command(flatten)]
-    pub(crate) of: MountSelector,
+    pub(crate) of: LayerSelector,
     /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -200,7 +200,7 @@ pub(crate) struct CheckpointsArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RestoreArgs {
     #[command(flatten)]
-    pub(crate) of: MountSelector,
+    pub(crate) of: LayerSelector,
     /// The id of the snapshot, as 'vfs checkpoints' prints it
     pub(crate) id: String,
 }
@@ -209,7 +209,7 @@ pub(crate) struct RestoreArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LogArgs {
     #[command(flatten)]
-    pub(crate) of: MountSelector,
+    pub(crate) of: LayerSelector,
     /// Print only the last N records [default: all]
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = integer_in(0..=usize::MAX))]
     pub(crate) limit: Option<usize>,

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use chrono::SecondsFormat;
 use vfs_core::Snapshots;
-use vfs_core::snapshots::SnapshotsRequest;
+use vfs_core::snapshots::ListSnapshotsRequest;
 
 use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::CheckpointsArgs;
@@ -23,7 +23,7 @@ pub(super) async fn run(
         layers_at_mount::find_outermost(&session.configured()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
     let snapshots = layer
         .layer
-        .snapshots(&session.cx, SnapshotsRequest::new())
+        .snapshots(&session.cx, ListSnapshotsRequest::new())
         .await
         .map_err(|error| layer.mapping.error(error))?;
     let width = snapshots.iter().map(|snapshot| snapshot.id.as_str().len()).max().unwrap_or_default();

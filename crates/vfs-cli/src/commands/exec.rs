@@ -13,7 +13,7 @@ use crate::args::ExecArgs;
 use crate::backend_session::BackendSession;
 use crate::exit::{self, Exit, Failure};
 use crate::jobs;
-use crate::shell_selection::{ShellKind, no_shell, streaming_shell};
+use crate::shell_selection::{ShellBackendKind, no_shell, streaming_shell};
 use crate::standard_output::StandardOutput;
 use crate::standard_streams;
 
@@ -29,7 +29,7 @@ pub(super) async fn run(
     if args.background && args.stdin {
         return Err(Failure::Usage("a background command cannot read standard input; leave out --stdin"));
     }
-    let kind = ShellKind::from_args(args.shell)?;
+    let kind = ShellBackendKind::from_args(args.shell)?;
     let request = request(session, &args)?;
     request.check()?;
     if args.background && keep_job.is_none() {

@@ -7,11 +7,11 @@ use chrono::SecondsFormat;
 use crate::args::{JobsArgs, JobsCommand};
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
-use crate::jobs::{self, JobEntry, JobRegistry, JobState};
+use crate::jobs::{self, JobEntry, JobState, JobsDirectory};
 use crate::standard_output::StandardOutput;
 
 pub(super) async fn run(out: &mut StandardOutput, args: JobsArgs) -> Result<Exit, Failure> {
-    let jobs = JobRegistry::open().await?;
+    let jobs = JobsDirectory::open().await?;
     if args.command.is_none() && jobs.is_none() {
         return Ok(Exit::Success);
     }

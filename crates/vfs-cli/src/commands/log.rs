@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use chrono::SecondsFormat;
 use vfs_core::Error;
-use vfs_layers::{AuditHead, AuditParts, AuditRecord};
+use vfs_layers::{AuditHead, AuditLogReader, AuditRecord};
 
 use crate::args::{BackendArgs, LogArgs};
 use crate::backend_session::BackendSession;
@@ -27,7 +27,7 @@ pub(super) async fn run(backend: &BackendArgs, out: &mut StandardOutput, args: L
     show(out, parts, &args).await
 }
 
-async fn show(out: &mut StandardOutput, mut parts: AuditParts, args: &LogArgs) -> Result<Exit, Failure> {
+async fn show(out: &mut StandardOutput, mut parts: AuditLogReader, args: &LogArgs) -> Result<Exit, Failure> {
     let print = |out: &mut StandardOutput, record: &AuditRecord| {
         if args.json { out.json(record) } else { print_line(out, record) }
     };
@@ -55,7 +55,7 @@ enum LogVerification {
 }
 
 /// Verifies the hash chain file by file, and that a record has the hash `until`.
-async fn verify(mut parts: AuditParts, until: Option<&str>) -> Result<LogVerification, Error> {
+async fn verify(mut parts: AuditLogReader, until: Option<&str>) -> Result<LogVerification, Error> {
     let mut head = AuditHead::start();
     let mut sequence = until.filter(|until| *until == head.hash).map(|_| head.sequence);
     while let Some(part) = parts.next_part().await? {

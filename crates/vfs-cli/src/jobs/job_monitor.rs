@@ -14,7 +14,7 @@ use vfs_core::shell::{CommandExit, JobId, JobInfo};
 use vfs_core::{Backend, CancelToken, Error, ErrorKind, ExecuteEvent, ExecuteRequest, OpContext};
 
 use super::job_directory::JobDirectory;
-use super::job_registry::{JobRegistry, STOP_REQUEST};
+use super::jobs_directory::{JobsDirectory, STOP_REQUEST};
 use super::monitor_launcher::report_started;
 use super::output_log::OutputLog;
 use crate::escape::escape;
@@ -42,7 +42,7 @@ pub(crate) async fn run_monitored(
     request: ExecuteRequest,
 ) -> Result<Exit, Failure> {
     let mut job = JobInfo::new(JobId::new(id), request.command.clone(), Utc::now());
-    let directory = JobRegistry::open_or_create().await?.create_job(&job.id).await?;
+    let directory = JobsDirectory::open_or_create().await?.create_job(&job.id).await?;
     let mut monitor = match JobMonitor::start(&job, &directory, cx, backend, request).await {
         Ok(monitor) => monitor,
         Err(failure) => {

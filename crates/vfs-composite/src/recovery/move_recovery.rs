@@ -11,11 +11,11 @@ use vfs_core::{
 };
 
 use super::RecoveryOutcome;
-use super::recovery_notice::RecoveryNotice;
+use super::recovery_notifier::RecoveryNotifier;
 use crate::backend::CompositeBackend;
 use crate::journal::{EntryKind, MoveRecord, RecordedFile, RecordedMount};
 use crate::mount_identity::{is_within, versions_name_files};
-use crate::transfer::{FileContent, link_at_target};
+use crate::transfer::{VersionedContent, link_at_target};
 
 /// Delay after which the observer is called even if nothing is copied.
 const NOTICE_DELAY: Duration = Duration::from_millis(500);
@@ -31,7 +31,7 @@ pub(super) struct MoveRecovery<'a> {
     /// The moment after which no step begins except the first one.
     yield_at: Option<Instant>,
     has_begun: bool,
-    notice: Option<Arc<RecoveryNotice>>,
+    notice: Option<Arc<RecoveryNotifier>>,
 }
 
 /// The location of one file of a rename.
@@ -60,7 +60,7 @@ impl<'a> MoveRecovery<'a> {
         cx: &OpContext,
         record: MoveRecord,
         yield_at: Option<Instant>,
-        notice: Option<Arc<RecoveryNotice>>,
+        notice: Option<Arc<RecoveryNotifier>>,
     ) -> Self {
         Self { composite, cx: record.context(cx), record, is_changed: false, yield_at, has_begun: false, notice }
     }
@@ -383,7 +383,7 @@ impl<'a> MoveRecovery<'a> {
     }
 
     /// Copies `source`, the content of a file, unless it is at the target or must stay at the source.
-    async fn place_source(&self, file: &RecordedFile, source: FileContent) -> Result<FilePlacement> {
+    async fn place_source(&self, file: &RecordedFile, source: VersionedContent) -> Result<FilePlacement> {
         let existing = match self.composite.fetch(&self.cx, &file.to).await {
             Ok(target) => Some(target),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -398,7 +398,7 @@ impl<'a> MoveRecovery<'a> {
             return Err(same_files(&file.to));
         }
         // A rollback writes sources again, in new versions. After a failed rollback, other contents may belong to another caller.
-        let is_restored = |existing: &FileContent| file.is_restored && existing.content == source.content;
+        let is_restored = |existing: &VersionedContent| file.is_restored && existing.content == source.content;
         let is_expected =
             source.version == file.version || self.record.is_rolling_back || existing.as_ref().is_some_and(is_restored);
         let is_untouched =

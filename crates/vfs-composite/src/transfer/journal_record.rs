@@ -7,7 +7,7 @@ use vfs_core::{Backend as _, Error, ErrorKind, OpContext, Result, StatRequest, V
 
 use super::{CopiedFile, TransferFile, TransferInventory, TransferProgress};
 use crate::backend::{CompositeBackend, is_overwrite};
-use crate::journal::{MoveRecord, RecordFormat, RecordedFile, RecordedMount, RecordedMove, digest};
+use crate::journal::{MoveRecord, OngoingMove, RecordFormat, RecordedFile, RecordedMount, digest};
 use crate::mount_identity::MountIdentity;
 use crate::mount_table::MountTable;
 
@@ -21,7 +21,7 @@ impl CompositeBackend {
         to: &VfsPath,
         inventory: &TransferInventory,
         mode: TransferMode,
-    ) -> Result<Option<RecordedMove>> {
+    ) -> Result<Option<OngoingMove>> {
         // Changes that are only returned leave nothing to recover.
         let Some(journal) = self.journal.as_ref().filter(|_| !self.only_returns_changes(from)) else { return Ok(None) };
         // Files in memory are lost in a crash, so a recovery could not settle the rename.
@@ -81,7 +81,7 @@ impl CompositeBackend {
     pub(super) async fn record_rollback(
         &self,
         cx: &OpContext,
-        recorded: &mut RecordedMove,
+        recorded: &mut OngoingMove,
         progress: &TransferProgress,
     ) -> Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
@@ -100,7 +100,7 @@ impl CompositeBackend {
     pub(super) async fn record_unrestored(
         &self,
         cx: &OpContext,
-        recorded: &mut RecordedMove,
+        recorded: &mut OngoingMove,
         mut unrestored: HashMap<VfsPath, CopiedFile>,
     ) -> Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };

@@ -9,7 +9,7 @@ use vfs_core::{
 
 use super::{CopiedFile, TransferInventory, TransferProgress};
 use crate::backend::CompositeBackend;
-use crate::journal::RecordedMove;
+use crate::journal::OngoingMove;
 
 impl CompositeBackend {
     /// Removes the directories at and below `path`, if there is no file in them.
@@ -35,7 +35,7 @@ impl CompositeBackend {
         to: &VfsPath,
         inventory: &TransferInventory,
         progress: TransferProgress,
-        mut recorded: Option<&mut RecordedMove>,
+        mut recorded: Option<&mut OngoingMove>,
         error: Error,
     ) -> Result<Error> {
         // A rollback completes even if the caller has cancelled.

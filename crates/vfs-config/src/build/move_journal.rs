@@ -11,11 +11,11 @@ use vfs_composite::{
 };
 use vfs_core::{Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result, VfsPath};
 use vfs_layers::{AuditOperation, Outcome};
-use vfs_local::{LocalBackend, LockMode};
+use vfs_local::{FileLockMode, LocalBackend};
 
 use super::storage_registry::StorageRegistry;
 use crate::error::{ConfigError, ConfigErrorKind, describe_open_failure};
-use crate::host_files::StorageLocation;
+use crate::host_files::HostStorageLocation;
 use crate::layer_handle::{AuditLog, LayerHandle, LayerScope};
 use crate::namespace_spec::NamespaceSpec;
 use crate::tables::JournalSetting;
@@ -38,7 +38,7 @@ const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The journal of a namespace, if it has one.
 #[derive(Debug, Default)]
 pub(super) struct MoveJournal {
-    location: Option<StorageLocation>,
+    location: Option<HostStorageLocation>,
     warnings: Vec<ConfigError>,
 }
 
@@ -147,12 +147,15 @@ impl MoveJournal {
 
 /// Opens the directory `path` of a journal, and creates it with its lock file. Only an existing directory can be hidden from
 /// agents together with its parents.
-async fn open_directory(path: &Path, storage: &StorageRegistry) -> std::result::Result<StorageLocation, ConfigError> {
+async fn open_directory(
+    path: &Path,
+    storage: &StorageRegistry,
+) -> std::result::Result<HostStorageLocation, ConfigError> {
     let failed = |error| {
         let message = format!("the journal of moves '{}' cannot be used", path.display());
         ConfigError::new(ConfigErrorKind::Open, message).with_cause(error)
     };
-    let location = StorageLocation::directory(path).map_err(|error| {
+    let location = HostStorageLocation::directory(path).map_err(|error| {
         let mut failed = ConfigError::new(ConfigErrorKind::Open, describe_open_failure("journal", path, &error));
         failed.cause = Some(error);
         failed
@@ -177,7 +180,7 @@ async fn open_directory(path: &Path, storage: &StorageRegistry) -> std::result::
     // If there are records, locks work here, because records are written under a lock. Taking the lock now would keep another
     // process from recovering.
     if count_records(&location).await.is_none() {
-        location.local.try_lock_file(&cx, &lock, LockMode::Shared).await.map_err(failed)?;
+        location.local.try_lock_file(&cx, &lock, FileLockMode::Shared).await.map_err(failed)?;
     }
     if !location.local.can_create_in(&cx, &location.path).await.map_err(failed)? {
         return Err(failed(Error::new(ErrorKind::PermissionDenied, "no file can be created there")));
@@ -188,7 +191,7 @@ async fn open_directory(path: &Path, storage: &StorageRegistry) -> std::result::
 /// Returns a warning about records in the default directory, if it is not the journal of this configuration.
 async fn pending_warning(default: Option<&Path>) -> Option<ConfigError> {
     let location =
-        StorageLocation::directory(default?).ok().filter(|location| Some(location.real.as_path()) == default)?;
+        HostStorageLocation::directory(default?).ok().filter(|location| Some(location.real.as_path()) == default)?;
     let records = count_records(&location).await?;
     let message = format!(
         "{records} in '{}' cannot be recovered with these settings, which use another journal or none; use the settings that \
@@ -199,7 +202,7 @@ async fn pending_warning(default: Option<&Path>) -> Option<ConfigError> {
 }
 
 /// Describes the number of records in the journal at `location`, or returns `None` if there is none.
-async fn count_records(location: &StorageLocation) -> Option<String> {
+async fn count_records(location: &HostStorageLocation) -> Option<String> {
     let listing = Backend::ls(&location.local, &OpContext::new(), LsRequest::new(location.path.clone())).await.ok()?;
     let is_record = |entry: &&FileInfo| entry.path.name().is_some_and(|name| name.starts_with("move-"));
     match listing.entries.iter().filter(is_record).count() {
@@ -263,7 +266,7 @@ struct FileJournalLock {
 #[async_trait]
 impl JournalLock for FileJournalLock {
     async fn lock_shared(&self, cx: &OpContext) -> Result<JournalGuard> {
-        match self.files.lock_file(cx, &self.path, LockMode::Shared).await {
+        match self.files.lock_file(cx, &self.path, FileLockMode::Shared).await {
             Ok(lock) => Ok(Box::new(lock)),
             Err(error) if error.is_temporary() => Err(error),
             Err(error) => Err(error.with_consequence(
@@ -274,13 +277,13 @@ impl JournalLock for FileJournalLock {
     }
 
     async fn try_lock_exclusive(&self, cx: &OpContext) -> Result<Option<JournalGuard>> {
-        let lock = self.files.try_lock_file(cx, &self.path, LockMode::Exclusive).await?;
+        let lock = self.files.try_lock_file(cx, &self.path, FileLockMode::Exclusive).await?;
         Ok(lock.map(|lock| Box::new(lock) as JournalGuard))
     }
 }
 
 /// Returns a warning if a move is not, or not completely, at its target.
-fn outcome_warning(moved: &RecoveredMove, location: &StorageLocation) -> Option<ConfigError> {
+fn outcome_warning(moved: &RecoveredMove, location: &HostStorageLocation) -> Option<ConfigError> {
     let RecoveredMove { from, to, record, outcome, .. } = moved;
     let message = match outcome {
         RecoveryOutcome::FinishedExcept(left) => {
@@ -340,7 +343,7 @@ fn deferral_warning(deferred: usize) -> Option<ConfigError> {
 }
 
 /// Returns warnings about files in the journal that are not records of moves or cannot be updated.
-fn unreadable_warnings(errors: &[Error], location: &StorageLocation) -> Vec<ConfigError> {
+fn unreadable_warnings(errors: &[Error], location: &HostStorageLocation) -> Vec<ConfigError> {
     let warn = |error: &Error| {
         let file = host_path(location, error.path().unwrap_or_default());
         let message = format!("'{}' in the journal of moves is not a usable record, and is left there", file.display());
@@ -356,7 +359,7 @@ fn unreadable_warnings(errors: &[Error], location: &StorageLocation) -> Vec<Conf
 }
 
 /// Returns the host path of `path`, a file of the journal.
-fn host_path(location: &StorageLocation, path: &str) -> PathBuf {
+fn host_path(location: &HostStorageLocation, path: &str) -> PathBuf {
     let name = path.rsplit('/').next().unwrap_or_default();
     location.real.join(name)
 }

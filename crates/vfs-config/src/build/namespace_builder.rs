@@ -6,8 +6,8 @@ use vfs_layers::QuotaMeter;
 use vfs_policy::RuleSet;
 use vfs_versions::{CheckpointedBackend, OverlayBackend};
 
-use super::file_protection::FileProtection;
-use super::mounted_directories::MountedDirectories;
+use super::mounted_host_directories::MountedHostDirectories;
+use super::protected_host_files::ProtectedHostFiles;
 use super::storage_registry::StorageRegistry;
 use super::store_connections::StoreConnections;
 use crate::layer_handle::{AuditLog, LayerHandle};
@@ -19,10 +19,10 @@ pub(super) struct NamespaceBuilder<'a> {
     /// The directory that relative host paths start from.
     pub(super) base: PathBuf,
     pub(super) storage: StorageRegistry,
-    pub(super) protection: FileProtection,
+    pub(super) protection: ProtectedHostFiles,
     pub(super) handles: LayerHandles,
     pub(super) connections: StoreConnections,
-    pub(super) directories: MountedDirectories,
+    pub(super) directories: MountedHostDirectories,
 }
 
 /// Handles to the layers that are open, in the order in which they were opened.
@@ -40,7 +40,7 @@ impl<'a> NamespaceBuilder<'a> {
         spec: &'a NamespaceSpec,
         base: PathBuf,
         storage: StorageRegistry,
-        protection: FileProtection,
+        protection: ProtectedHostFiles,
     ) -> Self {
         Self {
             spec,
@@ -49,7 +49,7 @@ impl<'a> NamespaceBuilder<'a> {
             protection,
             handles: LayerHandles::default(),
             connections: StoreConnections::default(),
-            directories: MountedDirectories::default(),
+            directories: MountedHostDirectories::default(),
         }
     }
 }

@@ -8,10 +8,10 @@ use vfs_layers::BackendSink;
 
 use super::store_url::{resolve_store_url, store_span};
 use crate::error::{ConfigError, ConfigErrorKind, describe_open_failure};
-use crate::host_files::{self, StorageLocation};
+use crate::host_files::{self, HostStorageLocation};
 use crate::namespace_spec::NamespaceSpec;
 use crate::setting_values::HostPath;
-use crate::tables::{AuditTable, LayerStorage, StoreBackendTable};
+use crate::tables::{AuditTable, LayerStoragePath, StoreBackendTable};
 
 /// The storage of all layers, databases and journals of a configuration.
 #[derive(Debug)]
@@ -26,15 +26,15 @@ pub(super) struct StorageRegistry {
 struct StorageEntry {
     /// The position of the setting in the configuration file.
     span: Range<usize>,
-    location: StorageLocation,
-    kind: StorageKind,
+    location: HostStorageLocation,
+    kind: StorageForm,
     /// Further host files that belong to the entry, such as the write-ahead log of a database.
     companions: Vec<PathBuf>,
 }
 
 /// The form of a storage entry on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StorageKind {
+pub(super) enum StorageForm {
     /// A directory that one layer uses alone.
     Directory,
     /// The file of an audit log, which is rotated into other files in the same directory.
@@ -62,13 +62,13 @@ impl StorageRegistry {
     async fn add_layer_storage(
         &mut self,
         spec: &NamespaceSpec,
-        storage: LayerStorage<'_>,
+        storage: LayerStoragePath<'_>,
         base: &Path,
     ) -> Result<(), ConfigError> {
         let source = &spec.source;
         let (setting, kind, locate): (_, _, fn(&Path) -> _) = match storage {
-            LayerStorage::Directory(setting) => (setting, StorageKind::Directory, StorageLocation::directory),
-            LayerStorage::File(setting) => (setting, StorageKind::AuditLog, StorageLocation::file),
+            LayerStoragePath::Directory(setting) => (setting, StorageForm::Directory, HostStorageLocation::directory),
+            LayerStoragePath::File(setting) => (setting, StorageForm::AuditLog, HostStorageLocation::file),
         };
         let path = base.join(setting.get_ref());
         let location = locate(&path).map_err(|error| {
@@ -86,8 +86,8 @@ impl StorageRegistry {
             return Err(source.error(ConfigErrorKind::Conflict, setting.span(), message));
         }
         let created = match storage {
-            LayerStorage::Directory(_) => location.create_directory().await,
-            LayerStorage::File(_) => location.create_file().await,
+            LayerStoragePath::Directory(_) => location.create_directory().await,
+            LayerStoragePath::File(_) => location.create_file().await,
         };
         created.map_err(|error| {
             let message = format!("'{}' cannot be created", path.display());
@@ -110,9 +110,9 @@ impl StorageRegistry {
         };
         let url = resolve_store_url(source, table, base)?;
         let Some(path) = url.file().map_err(|error| failed(Path::new("the database"), error))? else { return Ok(()) };
-        let location = StorageLocation::file(&path).map_err(|error| failed(&path, error))?;
+        let location = HostStorageLocation::file(&path).map_err(|error| failed(&path, error))?;
         let is_same =
-            |entry: &StorageEntry| entry.kind == StorageKind::Database && entry.location.real == location.real;
+            |entry: &StorageEntry| entry.kind == StorageForm::Database && entry.location.real == location.real;
         if self.entries.iter().any(is_same) {
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl StorageRegistry {
             let real = &other.location.real;
             names.iter().any(|name| name.starts_with(real) || real.starts_with(name))
         };
-        if self.entries.iter().filter(|other| other.kind != StorageKind::Database).any(overlaps) {
+        if self.entries.iter().filter(|other| other.kind != StorageForm::Database).any(overlaps) {
             let message = "a layer uses this path, or a path around it; give the database a path of its own";
             return Err(source.error(ConfigErrorKind::Conflict, span, message));
         }
@@ -135,7 +135,7 @@ impl StorageRegistry {
                 PathBuf::from(file)
             }));
         }
-        self.entries.push(StorageEntry { span, location, kind: StorageKind::Database, companions });
+        self.entries.push(StorageEntry { span, location, kind: StorageForm::Database, companions });
         Ok(())
     }
 
@@ -160,8 +160,8 @@ impl StorageRegistry {
     }
 
     /// Returns the location of the storage that `setting` names.
-    pub(super) fn location(&self, setting: &Spanned<HostPath>) -> Result<&StorageLocation, ConfigError> {
-        let is_named = |entry: &&StorageEntry| entry.kind != StorageKind::Database && entry.span == setting.span();
+    pub(super) fn location(&self, setting: &Spanned<HostPath>) -> Result<&HostStorageLocation, ConfigError> {
+        let is_named = |entry: &&StorageEntry| entry.kind != StorageForm::Database && entry.span == setting.span();
         self.entries.iter().find(is_named).map(|entry| &entry.location).ok_or_else(|| {
             ConfigError::new(ConfigErrorKind::Open, "internal: the storage of a layer was not registered")
         })
@@ -174,11 +174,11 @@ impl StorageRegistry {
     }
 
     /// Returns all host paths of the storage, with their kinds.
-    pub(super) fn real_paths(&self) -> impl Iterator<Item = (&Path, StorageKind)> {
-        self.entry_paths().chain(self.journals.iter().map(|journal| (journal.as_path(), StorageKind::Directory)))
+    pub(super) fn real_paths(&self) -> impl Iterator<Item = (&Path, StorageForm)> {
+        self.entry_paths().chain(self.journals.iter().map(|journal| (journal.as_path(), StorageForm::Directory)))
     }
 
-    fn entry_paths(&self) -> impl Iterator<Item = (&Path, StorageKind)> {
+    fn entry_paths(&self) -> impl Iterator<Item = (&Path, StorageForm)> {
         self.entries.iter().flat_map(|entry| {
             let companions = entry.companions.iter().map(PathBuf::as_path);
             [entry.location.real.as_path()].into_iter().chain(companions).map(|real| (real, entry.kind))

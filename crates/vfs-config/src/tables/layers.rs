@@ -10,7 +10,7 @@ use vfs_core::{Operation, VfsPath};
 use vfs_layers::{AuditScope, OnSinkFailure, QuotaLimits};
 
 use super::rules::{EffectSetting, HardLinksSetting, RuleTable};
-use crate::setting_values::{ByteSize, HostPath, HumanDuration, TimeLimit};
+use crate::setting_values::{ByteSize, HostPath, HumanDuration, NonZeroDuration};
 
 /// A layer around files.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -46,7 +46,7 @@ pub(crate) enum LayerTable {
 
 /// The host path in which a layer stores its data.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum LayerStorage<'a> {
+pub(crate) enum LayerStoragePath<'a> {
     /// A directory that the layer uses alone.
     Directory(&'a Spanned<HostPath>),
     /// A single file.
@@ -55,11 +55,11 @@ pub(crate) enum LayerStorage<'a> {
 
 impl LayerTable {
     /// Returns the host path in which the layer stores its data, if it has one.
-    pub(crate) fn storage(&self) -> Option<LayerStorage<'_>> {
+    pub(crate) fn storage(&self) -> Option<LayerStoragePath<'_>> {
         match self {
-            Self::Audit(audit) => Some(LayerStorage::File(&audit.file)),
-            Self::Checkpoints(checkpoints) => Some(LayerStorage::Directory(&checkpoints.store)),
-            Self::Overlay(overlay) => overlay.store.as_ref().map(LayerStorage::Directory),
+            Self::Audit(audit) => Some(LayerStoragePath::File(&audit.file)),
+            Self::Checkpoints(checkpoints) => Some(LayerStoragePath::Directory(&checkpoints.store)),
+            Self::Overlay(overlay) => overlay.store.as_ref().map(LayerStoragePath::Directory),
             _ => None,
         }
     }
@@ -204,15 +204,15 @@ pub(crate) struct QuotaTable {
     /// Maximum size of one file. Default: no limit.
     pub(crate) max_file_size: Option<ByteSize>,
     /// Maximum rate of operations. Default: no limit.
-    pub(crate) max_operations: Option<RateTable>,
+    pub(crate) max_operations: Option<OperationRateTable>,
     /// Limits of each actor in one process. Default: no limits.
-    pub(crate) per_actor: Option<LimitsTable>,
+    pub(crate) per_actor: Option<QuotaLimitsTable>,
 }
 
 /// Limits of each actor.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct LimitsTable {
+pub(crate) struct QuotaLimitsTable {
     /// Maximum number of bytes that the actor adds. Default: no limit.
     pub(crate) max_bytes: Option<ByteSize>,
     /// Maximum number of files that the actor adds. Default: no limit.
@@ -220,13 +220,13 @@ pub(crate) struct LimitsTable {
     /// Maximum size of one file. Default: no limit.
     pub(crate) max_file_size: Option<ByteSize>,
     /// Maximum rate of operations. Default: no limit.
-    pub(crate) max_operations: Option<RateTable>,
+    pub(crate) max_operations: Option<OperationRateTable>,
 }
 
 impl QuotaTable {
     /// Returns the limits of all callers in the process together.
-    pub(crate) fn overall(&self) -> LimitsTable {
-        LimitsTable {
+    pub(crate) fn overall(&self) -> QuotaLimitsTable {
+        QuotaLimitsTable {
             max_bytes: self.max_bytes,
             max_files: self.max_files,
             max_file_size: self.max_file_size,
@@ -235,7 +235,7 @@ impl QuotaTable {
     }
 }
 
-impl LimitsTable {
+impl QuotaLimitsTable {
     pub(crate) fn is_empty(&self) -> bool {
         self.max_bytes.is_none()
             && self.max_files.is_none()
@@ -256,11 +256,11 @@ impl LimitsTable {
 /// A rate of operations.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RateTable {
+pub(crate) struct OperationRateTable {
     /// The number of operations in each window.
     pub(crate) count: NonZeroU64,
     /// The length of a window.
-    pub(crate) window: TimeLimit,
+    pub(crate) window: NonZeroDuration,
 }
 
 /// A read-only layer, without settings.
@@ -294,11 +294,11 @@ pub(crate) struct ScopedTable {
 #[serde(deny_unknown_fields)]
 pub(crate) struct TimeoutTable {
     /// Maximum duration of an operation.
-    pub(crate) time: TimeLimit,
+    pub(crate) time: NonZeroDuration,
     /// Maximum duration of single operations, by name, in place of `time`.
     #[serde(default)]
-    #[schemars(with = "BTreeMap<String, TimeLimit>")]
-    pub(crate) operations: BTreeMap<Operation, TimeLimit>,
+    #[schemars(with = "BTreeMap<String, NonZeroDuration>")]
+    pub(crate) operations: BTreeMap<Operation, NonZeroDuration>,
 }
 
 /// A tracing layer, without settings.

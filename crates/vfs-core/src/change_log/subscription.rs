@@ -13,8 +13,8 @@ use super::ChangeLogState;
 use crate::context::OpContext;
 use crate::error::Result;
 use crate::path::VfsPath;
+use crate::requests::{Change, WatchEvent};
 use crate::timer::Timer;
-use crate::types::{Change, WatchEvent};
 
 /// The events of one subscriber, from its cursor on.
 pub(super) struct Subscription {

@@ -102,7 +102,7 @@ fn push_hunks(out: &mut String, old: &str, new: &str) {
     let (beginning, end) = common(old, new);
     let skipped = without_last_lines(&old[..beginning], CONTEXT_LINES);
     let left_out = end - first_lines(&old[old.len() - end..], CONTEXT_LINES);
-    let around = HunkContext { before: &old[..skipped], behind: &old[old.len() - left_out..] };
+    let around = CommonEnds { before: &old[..skipped], behind: &old[old.len() - left_out..] };
     let first_line = memchr::memchr_iter(b'\n', around.before.as_bytes()).count();
     let (old, new) = (&old[skipped..old.len() - left_out], &new[skipped..new.len() - left_out]);
     if count_lines(old) + count_lines(new) > MAX_LINES {
@@ -133,12 +133,12 @@ fn push_hunks(out: &mut String, old: &str, new: &str) {
 ///
 /// If lines repeat, a change has several positions, and the reported one may lie next to the common lines. The missing context
 /// lines are then taken from here.
-struct HunkContext<'a> {
+struct CommonEnds<'a> {
     before: &'a str,
     behind: &'a str,
 }
 
-impl<'a> HunkContext<'a> {
+impl<'a> CommonEnds<'a> {
     fn leading(&self, lines: usize) -> &'a str {
         &self.before[without_last_lines(self.before, lines)..]
     }
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn other_encodings_are_decoded_and_binary_is_named() {
         let path = VfsPath::parse("/x\ny").expect("valid");
-        let utf16 = |text: &str| text::encode(text, crate::types::Encoding::Utf16Le).expect("encodes");
+        let utf16 = |text: &str| text::encode(text, crate::requests::Encoding::Utf16Le).expect("encodes");
         assert_eq!(
             diff(&path, &utf16("ä\n"), &utf16("ö\n")),
             "--- \"a/x\\ny\"\n+++ \"b/x\\ny\"\n@@ -1 +1 @@\n-ä\n+ö\n"

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use super::replace::{self, EditStep};
 use super::{Edited, check_size, too_large};
 use crate::error::{Error, ErrorKind, Result};
+use crate::requests::{Encoding, Replacement};
 use crate::text::{self, SampleExtent, Sniffed};
-use crate::types::{Encoding, Replacement};
 
 /// The maximum number of UTF-8 bytes for one byte of another encoding.
 const MAX_GROWTH: u64 = 3;

@@ -131,7 +131,7 @@ impl LineEndingCursor<'_> {
 }
 
 /// New text whose line endings adapt to the position at which it is inserted.
-pub(super) struct ReplacementTemplate<'a> {
+pub(super) struct EndingAdaptiveText<'a> {
     /// The positions of each `\n` in the old text.
     old_newlines: Vec<usize>,
     old_length: usize,
@@ -144,7 +144,7 @@ pub(super) struct ReplacementTemplate<'a> {
     paired: usize,
 }
 
-impl<'a> ReplacementTemplate<'a> {
+impl<'a> EndingAdaptiveText<'a> {
     pub(super) fn new(old: &[u8], new: &'a [u8]) -> Self {
         let adapting: Vec<_> = memchr_iter(b'\n', new)
             .enumerate()

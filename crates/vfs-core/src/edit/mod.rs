@@ -3,7 +3,7 @@
 mod diff;
 mod encoded_text;
 mod line_endings;
-mod match_positions;
+mod occurrence_lines;
 mod replace;
 mod replacement_errors;
 mod similar_lines;
@@ -11,10 +11,10 @@ mod similar_lines;
 pub(crate) use self::diff::rename_in_diff;
 
 pub use self::diff::{diff, diff_files};
-pub use crate::types::{DiffOutput, EditMode, NewLineEndings, Occurrences, Replacement};
+pub use crate::requests::{DiffOutput, EditMode, NewLineEndings, Occurrences, Replacement};
 
 use crate::error::{Error, ErrorDetail, ErrorKind, Result};
-use crate::types::EditRequest;
+use crate::requests::EditRequest;
 
 /// The result of replacements in the bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]

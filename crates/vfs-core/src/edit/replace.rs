@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use super::line_endings::{self, LfNormalizedText, ReplacementTemplate};
-use super::{check_size, match_positions, replacement_errors};
+use super::line_endings::{self, EndingAdaptiveText, LfNormalizedText};
+use super::{check_size, occurrence_lines, replacement_errors};
 use crate::buffer;
 use crate::error::Result;
+use crate::requests::{Encoding, LineEnding, NewLineEndings, Occurrences, Replacement};
 use crate::text;
-use crate::types::{Encoding, LineEnding, NewLineEndings, Occurrences, Replacement};
 
 /// A replacement of a list in the encoding of the file.
 pub(super) struct EditStep<'a> {
@@ -118,7 +118,7 @@ fn replace_lines(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64)
     check_places(view.text(), old, step)?;
     let finder = memmem::Finder::new(old);
     let template =
-        if step.is_exact() { ReplacementTemplate::exact(&step.new) } else { ReplacementTemplate::new(old, &step.new) };
+        if step.is_exact() { EndingAdaptiveText::exact(&step.new) } else { EndingAdaptiveText::new(old, &step.new) };
     let mut count = 0;
     let mut size = content.len() as u64;
     let mut endings = view.endings();
@@ -150,7 +150,7 @@ fn check_places(haystack: &[u8], old: &[u8], step: &EditStep<'_>) -> Result<()> 
     if step.replacement.occurrences == Occurrences::All || is_unique() {
         return Ok(());
     }
-    Err(replacement_errors::not_unique(&match_positions::find_overlapping(haystack, old), step))
+    Err(replacement_errors::not_unique(&occurrence_lines::find_overlapping(haystack, old), step))
 }
 
 #[cfg(test)]

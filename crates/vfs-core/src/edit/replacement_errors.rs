@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use memchr::memmem;
 
 use super::line_endings::LfNormalizedText;
-use super::match_positions::MatchPositions;
+use super::occurrence_lines::OccurrenceLines;
 use super::replace::EditStep;
 use super::similar_lines::nearest;
 use crate::error::{Error, ErrorDetail, ErrorKind, NoMatchHint, shorten};
@@ -39,8 +39,8 @@ pub(super) fn no_match(haystack: &[u8], step: &EditStep<'_>) -> Error {
         .with_detail(ErrorDetail::NoMatch { replacement: step.index, nearest: near, hint })
 }
 
-pub(super) fn not_unique(places: &MatchPositions, step: &EditStep<'_>) -> Error {
-    let MatchPositions { count, lines, has_more_lines } = places;
+pub(super) fn not_unique(places: &OccurrenceLines, step: &EditStep<'_>) -> Error {
+    let OccurrenceLines { count, lines, has_more_lines } = places;
     let mut numbers = lines.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     if *has_more_lines {
         numbers.push_str(", ...");

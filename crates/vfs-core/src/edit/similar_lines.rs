@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::error::SimilarLine;
-use crate::types::Encoding;
+use crate::requests::Encoding;
 
 /// The maximum number of lines and bytes of a file that are compared.
 const MAX_LINES: usize = 20_000;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::path_fault::PathFault;
 #[cfg(doc)]
 use crate::error::ErrorKind;
-use crate::types::Version;
+use crate::requests::Version;
 
 /// Details of some errors, for programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,19 +9,14 @@ use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 
 use super::interceptor::{Interceptor, StreamCall};
-use super::request::{ExecuteStreamRequest, GrepStreamRequest, SnapshotsRequest, StreamRequest, UnaryRequest};
+use super::request::{ExecuteStreamRequest, GrepStreamRequest, ListSnapshotsRequest, StreamRequest, UnaryRequest};
 use super::result_stream::ResultStream;
 use crate::backend::{Backend, Capabilities};
 use crate::context::OpContext;
 use crate::error::Result;
 use crate::facets::{MultiModalReadRequest, MultiModalReadResult, MultiModalReader, Snapshots, TreeProvider, Watch};
 use crate::path::VfsPath;
-use crate::shell::{
-    ExecuteEvent, ExecuteRequest, ExecuteResponse, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, Shell,
-    StopJobRequest, StreamingShell,
-};
-use crate::tree::Tree;
-use crate::types::{
+use crate::requests::{
     CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DiffResult,
     DownloadRequest, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter,
     ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, OpenTreeRequest,
@@ -29,6 +24,11 @@ use crate::types::{
     RestoreRequest, SnapshotInfo, SnapshotRequest, StatRequest, UploadRequest, WatchEvent, WatchRequest, WriteRequest,
     WriteResult,
 };
+use crate::shell::{
+    ExecuteEvent, ExecuteRequest, ExecuteResponse, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, Shell,
+    StopJobRequest, StreamingShell,
+};
+use crate::tree::Tree;
 
 /// A backend whose operations pass an [`Interceptor`].
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl<I: Interceptor> Backend for Intercepted<I> {
     async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
         let writer = self.call(cx, req.clone()).await?;
         let commit = CommitWriterRequest::new(req, writer);
-        Ok(Box::new(InterceptedWriter { files: self.clone(), cx: cx.clone(), commit }))
+        Ok(Box::new(InterceptedCommitWriter { files: self.clone(), cx: cx.clone(), commit }))
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
@@ -222,7 +222,7 @@ impl<I: Interceptor> Snapshots for Intercepted<I> {
         self.call(cx, req).await
     }
 
-    async fn snapshots(&self, cx: &OpContext, req: SnapshotsRequest) -> Result<Vec<SnapshotInfo>> {
+    async fn snapshots(&self, cx: &OpContext, req: ListSnapshotsRequest) -> Result<Vec<SnapshotInfo>> {
         self.call(cx, req).await
     }
 
@@ -249,14 +249,14 @@ impl<I: Interceptor> Watch for Intercepted<I> {
 
 /// A writer whose commit passes the interceptor.
 #[derive(Debug)]
-struct InterceptedWriter<I> {
+struct InterceptedCommitWriter<I> {
     files: Intercepted<I>,
     cx: OpContext,
     commit: CommitWriterRequest,
 }
 
 #[async_trait]
-impl<I: Interceptor> FileWriter for InterceptedWriter<I> {
+impl<I: Interceptor> FileWriter for InterceptedCommitWriter<I> {
     async fn write(&mut self, chunk: Bytes) -> Result<()> {
         self.commit.write(chunk).await
     }

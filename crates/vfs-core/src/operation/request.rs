@@ -13,12 +13,7 @@ use crate::context::OpContext;
 use crate::error::{Error, ErrorKind, Result};
 use crate::facets::{MultiModalReadRequest, MultiModalReadResult};
 use crate::path::VfsPath;
-use crate::shell::{
-    ExecuteEvent, ExecuteRequest, ExecuteResponse, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest,
-    StopJobRequest,
-};
-use crate::tree::Tree;
-use crate::types::{
+use crate::requests::{
     CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DiffResult,
     DownloadRequest, EditMode, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter,
     ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, OpenTreeRequest,
@@ -26,6 +21,11 @@ use crate::types::{
     RestoreRequest, SnapshotInfo, SnapshotRequest, StatRequest, TransferMode, UploadRequest, WatchEvent, WatchRequest,
     WriteMode, WriteRequest, WriteResult,
 };
+use crate::shell::{
+    ExecuteEvent, ExecuteRequest, ExecuteResponse, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest,
+    StopJobRequest,
+};
+use crate::tree::Tree;
 
 /// A request for [`Backend::grep_stream`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,9 +40,9 @@ pub struct ExecuteStreamRequest(pub ExecuteRequest);
 /// A request for [`Snapshots::snapshots`](crate::Snapshots::snapshots).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct SnapshotsRequest;
+pub struct ListSnapshotsRequest;
 
-impl SnapshotsRequest {
+impl ListSnapshotsRequest {
     /// Creates a request for all snapshots.
     pub fn new() -> Self {
         Self
@@ -315,7 +315,7 @@ requests! {
     Snapshot "snapshot" SnapshotRequest => unary SnapshotInfo, [],
         |self, backend, cx| unary(backend.as_snapshots(), SNAPSHOTS, |it| it.snapshot(cx, self));
     /// [`Snapshots::snapshots`](crate::Snapshots::snapshots).
-    Snapshots "snapshots" SnapshotsRequest => unary Vec<SnapshotInfo>, [],
+    Snapshots "snapshots" ListSnapshotsRequest => unary Vec<SnapshotInfo>, [],
         |self, backend, cx| unary(backend.as_snapshots(), SNAPSHOTS, |it| it.snapshots(cx, self));
     /// [`Snapshots::restore`](crate::Snapshots::restore).
     Restore "restore" RestoreRequest => unary (), [],

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::seconds;
 use crate::error::{Error, Result};
 use crate::path::VfsPath;
-use crate::types::wire;
+use crate::requests::wire;
 
 /// A request for [`Shell::execute`](super::Shell::execute).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

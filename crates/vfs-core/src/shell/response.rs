@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{JobId, seconds};
 use crate::path::VfsPath;
-use crate::types::Problem;
+use crate::requests::Problem;
 
 /// The output and exit of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

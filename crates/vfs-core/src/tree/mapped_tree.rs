@@ -6,7 +6,7 @@ use super::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, Tree
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
 use crate::path_mapping::{MapPaths as _, PathMapping};
-use crate::types::{FileInfo, ResolveResult};
+use crate::requests::{FileInfo, ResolveResult};
 
 /// A tree, or a subtree, in the namespace of a caller.
 ///

@@ -113,7 +113,7 @@ impl BlockReader for SourceBlockReader<'_> {
 }
 
 /// The content of a source: whole if it is small, else a reader.
-pub(super) enum SourceContent<'a> {
+pub(super) enum SourceBySize<'a> {
     /// The whole content.
     Small(Vec<u8>),
     /// Block by block.
@@ -121,18 +121,18 @@ pub(super) enum SourceContent<'a> {
 }
 
 /// Reads a small file whole; if it is longer than its reported size, returns block access instead.
-pub(super) fn open(source: &mut dyn ContentSource) -> Result<SourceContent<'_>> {
+pub(super) fn open(source: &mut dyn ContentSource) -> Result<SourceBySize<'_>> {
     let size = usize::try_from(source.size()).unwrap_or(usize::MAX);
     let mut file = SourceBlockReader::new(source);
     if size > SMALL_SOURCE_BYTES {
-        return Ok(SourceContent::Large(file));
+        return Ok(SourceBySize::Large(file));
     }
     // Request one byte more than the size: a read that does not fill it has reached the end.
     file.buffer = vec![0; size + 1];
     if file.part(0, SMALL_SOURCE_BYTES + 1)?.len() > SMALL_SOURCE_BYTES {
-        return Ok(SourceContent::Large(file));
+        return Ok(SourceBySize::Large(file));
     }
     let mut content = file.buffer;
     content.truncate(file.filled);
-    Ok(SourceContent::Small(content))
+    Ok(SourceBySize::Small(content))
 }

@@ -6,10 +6,10 @@ use super::block_reader::{BlockReader, MAX_BYTES_BEYOND_SIZE};
 use super::content_source::max_bytes;
 use crate::buffer;
 use crate::error::{Error, Result};
-use crate::text::{self, SAMPLE};
-use crate::types::{
+use crate::requests::{
     ByteRange, Content, ContentForm, Encoding, LineEnding, ReadRequest, ReadResult, Truncation, Version,
 };
+use crate::text::{self, SAMPLE};
 
 /// Reads `range`; `request` is valid.
 pub(super) fn read(

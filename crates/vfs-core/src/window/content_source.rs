@@ -1,7 +1,7 @@
 //! Random access to the bytes of a file, and block sizes.
 
 use crate::error::Result;
-use crate::types::ReadRequest;
+use crate::requests::ReadRequest;
 
 /// The maximum size of a file that is read whole, to determine its line count and encoding: 1 MiB.
 pub(super) const SMALL_SOURCE_BYTES: usize = 1 << 20;

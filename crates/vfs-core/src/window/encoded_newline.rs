@@ -2,7 +2,7 @@
 
 use memchr::{memchr_iter, memrchr_iter};
 
-use crate::types::Encoding;
+use crate::requests::Encoding;
 
 /// The encoded form of `\n` in bytes that begin at a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use super::encoded_newline::EncodedNewline;
 use super::line_index::{LineIndex, LineIndexMark};
 use crate::buffer;
 use crate::error::{Error, ErrorDetail, Result};
-use crate::text::{self, SAMPLE, SampleExtent, Sniffed};
-use crate::types::{
+use crate::requests::{
     ByteRange, Content, ContentForm, Encoding, LineEnding, ReadRequest, ReadResult, Truncation, Version,
 };
+use crate::text::{self, SAMPLE, SampleExtent, Sniffed};
 
 /// Reads lines of a small file in memory.
 pub(super) fn read_small(content: &[u8], request: &ReadRequest, version: Version) -> Result<ReadResult> {

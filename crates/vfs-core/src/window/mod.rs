@@ -13,12 +13,12 @@ use bytes::Bytes;
 
 pub use self::content_source::ContentSource;
 pub use self::line_index::LineIndex;
-pub use crate::types::{ByteRange, ContentForm};
+pub use crate::requests::{ByteRange, ContentForm};
 
-use self::block_reader::{MemoryBlockReader, SourceBlockReader, SourceContent, open};
+use self::block_reader::{MemoryBlockReader, SourceBlockReader, SourceBySize, open};
 use self::content_source::SMALL_SOURCE_BYTES;
 use crate::error::{Error, Result};
-use crate::types::{ReadRequest, ReadResult, Version};
+use crate::requests::{ReadRequest, ReadResult, Version};
 
 /// Reads the window of `request` from `source`, whose content has `version`.
 ///
@@ -92,8 +92,8 @@ fn read_source(
         // A file that reports a wrong size may report the same size for another content.
         let index = index.filter(|_| source.size() > SMALL_SOURCE_BYTES as u64);
         match open(source)? {
-            SourceContent::Small(content) => line_window::read_small(&content, request, version),
-            SourceContent::Large(mut file) => line_window::read_large(&mut file, index, request, version),
+            SourceBySize::Small(content) => line_window::read_small(&content, request, version),
+            SourceBySize::Large(mut file) => line_window::read_large(&mut file, index, request, version),
         }
     };
     read().map_err(|error: Error| error.or_path(&request.path))

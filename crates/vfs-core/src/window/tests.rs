@@ -7,7 +7,7 @@ use super::content_source::BLOCK_BYTES;
 use super::*;
 use crate::error::{ErrorDetail, ErrorKind};
 use crate::path::VfsPath;
-use crate::types::{ByteRange, Content, Encoding, LineEnding, Truncation};
+use crate::requests::{ByteRange, Content, Encoding, LineEnding, Truncation};
 
 fn request() -> ReadRequest {
     ReadRequest::new(VfsPath::parse("/f").expect("valid"))

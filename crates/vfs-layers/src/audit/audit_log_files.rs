@@ -142,16 +142,16 @@ impl AuditLogFiles {
     }
 
     /// Returns all records of one file.
-    pub(super) async fn part(&self, path: &VfsPath) -> Result<AuditPart> {
+    pub(super) async fn part(&self, path: &VfsPath) -> Result<AuditFileRecords> {
         let text = self.read(path, 0, self.size_of(path).await?).await?;
         let mut records = Vec::new();
         for (line, number) in text.split_inclusive(|byte| *byte == b'\n').zip(1_u64..) {
             match self.parse(path, line, &format!("line {number}")) {
                 Ok(record) => records.push(record),
-                Err(damage) => return Ok(AuditPart { records, damage: Some(damage) }),
+                Err(damage) => return Ok(AuditFileRecords { records, damage: Some(damage) }),
             }
         }
-        Ok(AuditPart { records, damage: None })
+        Ok(AuditFileRecords { records, damage: None })
     }
 
     fn parse(&self, path: &VfsPath, line: &[u8], which: &str) -> Result<AuditRecord> {
@@ -169,7 +169,7 @@ impl AuditLogFiles {
 /// The records of one file of a log.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct AuditPart {
+pub struct AuditFileRecords {
     /// The records, oldest first, up to the first line that is not a record.
     pub records: Vec<AuditRecord>,
     /// The error of that line.
@@ -178,14 +178,14 @@ pub struct AuditPart {
 
 /// A log, file by file; returned by [`BackendSink::parts`](super::BackendSink::parts).
 #[derive(Debug)]
-pub struct AuditParts {
+pub struct AuditLogReader {
     log: AuditLogFiles,
     rotated: std::vec::IntoIter<(u64, VfsPath)>,
     /// The active file, which is read first, as it may be rotated meanwhile.
-    newest: Option<AuditPart>,
+    newest: Option<AuditFileRecords>,
 }
 
-impl AuditParts {
+impl AuditLogReader {
     pub(super) async fn new(log: AuditLogFiles) -> Result<Self> {
         let newest = log.part(&log.path).await?;
         let first = newest.records.first().map_or(u64::MAX, |record| record.sequence);
@@ -200,7 +200,7 @@ impl AuditParts {
     /// # Errors
     ///
     /// Those of `stat` and `read`.
-    pub async fn next_part(&mut self) -> Result<Option<AuditPart>> {
+    pub async fn next_part(&mut self) -> Result<Option<AuditFileRecords>> {
         match self.rotated.next() {
             Some((_, path)) => self.log.part(&path).await.map(Some),
             None => Ok(self.newest.take()),

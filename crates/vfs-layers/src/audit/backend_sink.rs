@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde::Serialize as _;
 use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest};
 
-use super::audit_log_files::{AuditLogFiles, AuditParts, MAX_RECORD_SIZE};
+use super::audit_log_files::{AuditLogFiles, AuditLogReader, MAX_RECORD_SIZE};
 use super::audit_record::AuditRecord;
 use super::audit_sinks::AuditSink;
 use super::hash_chain::AuditHead;
@@ -102,8 +102,8 @@ impl BackendSink {
     /// # Errors
     ///
     /// Those of `stat`, `ls` and `read`.
-    pub async fn parts(&self) -> Result<AuditParts> {
-        AuditParts::new(self.log.clone()).await
+    pub async fn parts(&self) -> Result<AuditLogReader> {
+        AuditLogReader::new(self.log.clone()).await
     }
 
     /// Returns all records of all files, oldest first, all in memory; none if there are no files.

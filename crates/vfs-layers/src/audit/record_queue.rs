@@ -118,7 +118,7 @@ impl AuditRecordQueue {
 
     /// Writes the records up to `sequence`, which the caller has enqueued, to the sink.
     pub(super) async fn write(&self, sequence: u64) -> Result<()> {
-        let mut guard = AbandonRecordOnDrop { queue: self, sequence, is_written: false };
+        let mut guard = UnwrittenRecordGuard { queue: self, sequence, is_written: false };
         self.write_until(sequence).await?;
         guard.is_written = true;
         Ok(())
@@ -213,13 +213,13 @@ impl AuditRecordQueue {
 }
 
 /// Guard of a record that its caller writes, which marks it as abandoned if it is not written.
-struct AbandonRecordOnDrop<'a> {
+struct UnwrittenRecordGuard<'a> {
     queue: &'a AuditRecordQueue,
     sequence: u64,
     is_written: bool,
 }
 
-impl Drop for AbandonRecordOnDrop<'_> {
+impl Drop for UnwrittenRecordGuard<'_> {
     fn drop(&mut self) {
         if !self.is_written {
             self.queue.abandon(self.sequence);

@@ -23,13 +23,13 @@ pub(super) struct RateLimiter {
 /// The current windows in total and by actor.
 #[derive(Debug, Default)]
 struct RateWindows {
-    total: Option<RateWindow>,
-    actors: HashMap<Option<Box<str>>, RateWindow>,
+    total: Option<FixedRateWindow>,
+    actors: HashMap<Option<Box<str>>, FixedRateWindow>,
 }
 
 /// A time window, with the number of operations in it.
 #[derive(Debug, Clone, Copy)]
-struct RateWindow {
+struct FixedRateWindow {
     started_at: Instant,
     operations: u64,
 }
@@ -64,14 +64,14 @@ impl RateLimiter {
 /// Returns the window with one more operation; `None` if there is no limit.
 fn advance_window(
     limit: Option<(u64, Duration)>,
-    window: Option<RateWindow>,
+    window: Option<FixedRateWindow>,
     now: Instant,
     owner: &str,
     path: &VfsPath,
-) -> Result<Option<RateWindow>> {
+) -> Result<Option<FixedRateWindow>> {
     let Some((max, length)) = limit else { return Ok(None) };
     let open = window.filter(|window| now.duration_since(window.started_at) < length);
-    let window = open.unwrap_or(RateWindow { started_at: now, operations: 0 });
+    let window = open.unwrap_or(FixedRateWindow { started_at: now, operations: 0 });
     if window.operations >= max {
         let remaining = length.saturating_sub(now.duration_since(window.started_at));
         let message = format!(
@@ -79,5 +79,5 @@ fn advance_window(
         );
         return Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(path));
     }
-    Ok(Some(RateWindow { operations: window.operations + 1, ..window }))
+    Ok(Some(FixedRateWindow { operations: window.operations + 1, ..window }))
 }

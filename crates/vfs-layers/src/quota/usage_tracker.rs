@@ -64,12 +64,12 @@ impl SubAssign for StorageAmount {
 
 /// Stored amounts, and reservations of running operations.
 #[derive(Debug, Clone, Copy, Default)]
-struct UsageAccount {
+struct StoredAndReserved {
     stored: StorageAmount,
     reserved: StorageAmount,
 }
 
-impl UsageAccount {
+impl StoredAndReserved {
     /// Returns an error if `growth` would exceed a limit; `owner` names the account in the message.
     fn check(&self, limits: &QuotaLimits, growth: StorageAmount, owner: &str, path: &VfsPath) -> Result<()> {
         let used = self.stored + self.reserved;
@@ -100,8 +100,8 @@ pub(super) struct UsageTracker {
 /// State of a [`UsageTracker`].
 #[derive(Debug, Default)]
 struct UsageState {
-    total: UsageAccount,
-    actors: HashMap<Option<Box<str>>, UsageAccount>,
+    total: StoredAndReserved,
+    actors: HashMap<Option<Box<str>>, StoredAndReserved>,
     is_valid: bool,
     epoch: InvalidationEpoch,
 }

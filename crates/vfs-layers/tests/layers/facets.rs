@@ -13,12 +13,12 @@ use vfs_layers::{
     Audit, Cache, ConcurrencyLimit, FaultInjection, MemorySink, Outcome, Quota, QuotaLimits, ReadOnly, Retry, Timeout,
     Trace,
 };
-use vfs_testkit::FakeShell;
+use vfs_testkit::WithFakeFacets;
 
 use super::support::{memory, minutes, path};
 
 async fn shelled() -> Arc<dyn Backend> {
-    Arc::new(FakeShell::new(memory().await))
+    Arc::new(WithFakeFacets::new(memory().await))
 }
 
 async fn execute(files: &dyn Backend, command: &str) -> Result<ExecuteResponse> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use vfs_core::backend::OperationIds;
+use vfs_core::backend::OperationIdSupport;
 use vfs_core::operation::Intercepted;
 use vfs_core::{
     Backend, BackendExt, ErrorKind, Layer, OpContext, OperationId, Result, VfsPath, WriteMode, WriteRequest,
@@ -23,7 +23,7 @@ async fn append(files: &Arc<dyn Backend>, id: &str, text: &str) -> Result<WriteR
 async fn a_repeated_mutation_is_made_once_and_returns_the_first_result() {
     let inner = memory().await;
     let files = Idempotency::new().layer(inner);
-    assert_eq!(files.capabilities(&VfsPath::root()).operation_ids, OperationIds::Process);
+    assert_eq!(files.capabilities(&VfsPath::root()).operation_ids, OperationIdSupport::Process);
     let first = append(&files, "one", "x").await.expect("it is made");
     assert_eq!(append(&files, "one", "x").await.expect("it is remembered"), first);
     append(&files, "two", "x").await.expect("it is made");

@@ -18,7 +18,7 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Whether several holders may share the lock of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LockMode {
+pub enum FileLockMode {
     /// Any number of holders, all of them shared.
     Shared,
     /// One holder.
@@ -49,15 +49,15 @@ impl LocalBackend {
     /// ```no_run
     /// # async fn example() -> vfs_core::Result<()> {
     /// use vfs_core::{OpContext, VfsPath};
-    /// use vfs_local::{LocalBackend, LockMode};
+    /// use vfs_local::{LocalBackend, FileLockMode};
     ///
     /// let files = LocalBackend::open("/srv/project")?;
-    /// let lock = files.lock_file(&OpContext::new(), &VfsPath::parse("/.lock")?, LockMode::Shared).await?;
+    /// let lock = files.lock_file(&OpContext::new(), &VfsPath::parse("/.lock")?, FileLockMode::Shared).await?;
     /// # drop(lock);
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn lock_file(&self, cx: &OpContext, path: &VfsPath, mode: LockMode) -> Result<FileLock> {
+    pub async fn lock_file(&self, cx: &OpContext, path: &VfsPath, mode: FileLockMode) -> Result<FileLock> {
         let lock_path = path.clone();
         let locked = self.run_blocking(cx, path.clone(), move |local_fs, cx| {
             let deadline = local_fs.lock_deadline();
@@ -73,7 +73,7 @@ impl LocalBackend {
     /// # Errors
     ///
     /// As [`lock_file`](Self::lock_file), except for `busy`.
-    pub async fn try_lock_file(&self, cx: &OpContext, path: &VfsPath, mode: LockMode) -> Result<Option<FileLock>> {
+    pub async fn try_lock_file(&self, cx: &OpContext, path: &VfsPath, mode: FileLockMode) -> Result<Option<FileLock>> {
         let lock_path = path.clone();
         self.run_blocking(cx, path.clone(), move |local_fs, cx| local_fs.lock_file(&lock_path, mode, None, cx)).await
     }
@@ -115,7 +115,7 @@ impl LocalFs {
     fn lock_file(
         &self,
         path: &VfsPath,
-        mode: LockMode,
+        mode: FileLockMode,
         deadline: Option<Instant>,
         cx: &OpContext,
     ) -> Result<Option<FileLock>> {
@@ -162,10 +162,10 @@ impl LocalFs {
     }
 }
 
-fn lock_until(file: &OwnedFd, mode: LockMode, deadline: Option<Instant>, cx: &OpContext) -> Result<bool> {
+fn lock_until(file: &OwnedFd, mode: FileLockMode, deadline: Option<Instant>, cx: &OpContext) -> Result<bool> {
     let operation = match mode {
-        LockMode::Shared => FlockOperation::NonBlockingLockShared,
-        LockMode::Exclusive => FlockOperation::NonBlockingLockExclusive,
+        FileLockMode::Shared => FlockOperation::NonBlockingLockShared,
+        FileLockMode::Exclusive => FlockOperation::NonBlockingLockExclusive,
     };
     let mut interval = Duration::from_micros(200);
     loop {

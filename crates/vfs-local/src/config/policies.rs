@@ -46,7 +46,7 @@ pub enum MountPolicy {
 
 /// The accesses that a protected path refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Protection {
+pub enum ProtectionLevel {
     /// The path can be read, but not changed.
     ReadOnly,
     /// The path exists, but can be neither read nor changed.

@@ -46,7 +46,7 @@ pub(crate) fn resolves_names_locally(fd: impl AsFd) -> bool {
 /// When a read updates a file's access time. The update is a change of the file system, which may have to wait for
 /// others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AccessTimePolicy {
+pub(crate) enum AtimeMountOption {
     Never,
     /// Once after each change of the file, and once a day.
     Relative,
@@ -54,14 +54,14 @@ pub(crate) enum AccessTimePolicy {
 }
 
 /// Returns the access time policy of the mount that `fd` is on.
-pub(crate) fn access_time_policy(fd: impl AsFd) -> AccessTimePolicy {
+pub(crate) fn access_time_policy(fd: impl AsFd) -> AtimeMountOption {
     let flags = fstatvfs(fd).map_or(StatVfsMountFlags::empty(), |found| found.f_flag);
     if flags.intersects(StatVfsMountFlags::NOATIME | StatVfsMountFlags::RDONLY) {
-        AccessTimePolicy::Never
+        AtimeMountOption::Never
     } else if flags.contains(StatVfsMountFlags::RELATIME) {
-        AccessTimePolicy::Relative
+        AtimeMountOption::Relative
     } else {
-        AccessTimePolicy::Always
+        AtimeMountOption::Always
     }
 }
 

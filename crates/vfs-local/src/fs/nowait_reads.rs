@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use super::file_systems::AccessTimePolicy;
+use super::file_systems::AtimeMountOption;
 use super::metadata::Metadata;
 use super::root::Root;
 
@@ -12,7 +12,7 @@ use super::root::Root;
 pub(crate) struct NowaitReads {
     /// Whether the file system can report that a read would wait; assumed until a read shows that it cannot.
     supported: AtomicBool,
-    access_time_policy: AccessTimePolicy,
+    access_time_policy: AtimeMountOption,
 }
 
 impl NowaitReads {
@@ -20,7 +20,7 @@ impl NowaitReads {
         let access_time_policy = root.access_time_policy();
         Self {
             supported: AtomicBool::new(access_time_policy.is_some()),
-            access_time_policy: access_time_policy.unwrap_or(AccessTimePolicy::Always),
+            access_time_policy: access_time_policy.unwrap_or(AtimeMountOption::Always),
         }
     }
 
@@ -37,9 +37,9 @@ impl NowaitReads {
     /// Returns whether reading a file of this metadata leaves its access time unchanged.
     pub(crate) fn leaves_access_time(&self, metadata: &Metadata) -> bool {
         match self.access_time_policy {
-            AccessTimePolicy::Never => true,
-            AccessTimePolicy::Relative => metadata.was_read_recently(SystemTime::now()),
-            AccessTimePolicy::Always => false,
+            AtimeMountOption::Never => true,
+            AtimeMountOption::Relative => metadata.was_read_recently(SystemTime::now()),
+            AtimeMountOption::Always => false,
         }
     }
 }
@@ -66,8 +66,8 @@ mod tests {
             let nowait_reads = NowaitReads { supported: AtomicBool::new(true), access_time_policy };
             metadata.map(|metadata| nowait_reads.leaves_access_time(&metadata))
         };
-        assert_eq!(predictions(AccessTimePolicy::Never), [true, true]);
-        assert_eq!(predictions(AccessTimePolicy::Relative), [false, true]);
-        assert_eq!(predictions(AccessTimePolicy::Always), [false, false]);
+        assert_eq!(predictions(AtimeMountOption::Never), [true, true]);
+        assert_eq!(predictions(AtimeMountOption::Relative), [false, true]);
+        assert_eq!(predictions(AtimeMountOption::Always), [false, false]);
     }
 }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use crate::config::policies::Protection;
+use crate::config::policies::ProtectionLevel;
 use crate::fs::errno::from_errno_at;
 
 /// An access that a protected path may refuse.
@@ -27,16 +27,16 @@ pub(crate) type CaseFoldedPath = String;
 /// The protected paths of a root, and the names that are protected at any depth.
 #[derive(Debug, Default)]
 pub(crate) struct ProtectedPaths {
-    paths: Vec<(CaseFoldedPath, Protection)>,
+    paths: Vec<(CaseFoldedPath, ProtectionLevel)>,
     /// In lower case.
-    names: Vec<(String, Protection)>,
+    names: Vec<(String, ProtectionLevel)>,
 }
 
 impl ProtectedPaths {
     /// Protects these paths and names below `root`. Fails if `/proc` cannot report the location of a descriptor.
     pub(crate) fn new(
-        paths: &[(VfsPath, Protection)],
-        names: &[(String, Protection)],
+        paths: &[(VfsPath, ProtectionLevel)],
+        names: &[(String, ProtectionLevel)],
         root: BorrowedFd<'_>,
     ) -> Result<Self> {
         if !paths.is_empty() || !names.is_empty() {
@@ -56,7 +56,7 @@ impl ProtectedPaths {
     fn applies_to(&self, access: PathAccess) -> bool {
         let is_read = matches!(access, PathAccess::Read | PathAccess::Copy);
         let mut all = self.paths.iter().chain(&self.names);
-        all.any(|(_, protection)| !is_read || *protection == Protection::Hidden)
+        all.any(|(_, protection)| !is_read || *protection == ProtectionLevel::Hidden)
     }
 
     /// Returns whether any name is protected at every depth.
@@ -141,14 +141,14 @@ fn fold_path(path: &VfsPath) -> CaseFoldedPath {
     if path.is_root() { CaseFoldedPath::new() } else { path.as_str().to_lowercase() }
 }
 
-fn is_path_denied(folded: &str, protected: &str, protection: Protection, access: PathAccess) -> bool {
+fn is_path_denied(folded: &str, protected: &str, protection: ProtectionLevel, access: PathAccess) -> bool {
     // The kernel appends this suffix to the path of a removed file, and anybody may use it in a name.
     let without_suffix = folded.strip_suffix(" (deleted)");
     let is_at = [Some(folded), without_suffix].into_iter().flatten().any(|folded| is_at_or_below(folded, protected));
     let is_above = is_at_or_below(protected, folded);
     match access {
-        PathAccess::Read => protection == Protection::Hidden && is_at,
-        PathAccess::Copy => protection == Protection::Hidden && (is_at || is_above),
+        PathAccess::Read => protection == ProtectionLevel::Hidden && is_at,
+        PathAccess::Copy => protection == ProtectionLevel::Hidden && (is_at || is_above),
         PathAccess::Change => is_at || is_above,
         PathAccess::CreateDir => is_at,
     }
@@ -157,11 +157,11 @@ fn is_path_denied(folded: &str, protected: &str, protection: Protection, access:
 /// Returns whether a component of `folded` has the protected `name`. Directories above such an entry may be moved
 /// together with it, since the name stays protected in its new location. Before a directory is removed, its entries are
 /// checked by [`ProtectedPaths::is_protected_name`].
-fn is_name_denied(folded: &str, name: &str, protection: Protection, access: PathAccess) -> bool {
+fn is_name_denied(folded: &str, name: &str, protection: ProtectionLevel, access: PathAccess) -> bool {
     let without_suffix = folded.strip_suffix(" (deleted)");
     let contains_name = |folded: &str| folded.split('/').any(|component| component == name);
     let is_read = matches!(access, PathAccess::Read | PathAccess::Copy);
-    (!is_read || protection == Protection::Hidden)
+    (!is_read || protection == ProtectionLevel::Hidden)
         && [Some(folded), without_suffix].into_iter().flatten().any(contains_name)
 }
 
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn protected_paths_deny_by_location() {
         use PathAccess::{Change, Copy, CreateDir, Read};
-        use Protection::{Hidden, ReadOnly};
+        use ProtectionLevel::{Hidden, ReadOnly};
         for (folded, protected, protection, access, denied) in [
             ("/.env", "/.env", Hidden, Read, true),
             ("/.env (deleted)", "/.env", Hidden, Read, true),
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn protected_names_deny_at_any_depth() {
         use PathAccess::{Change, Copy, CreateDir, Read};
-        use Protection::{Hidden, ReadOnly};
+        use ProtectionLevel::{Hidden, ReadOnly};
         for (folded, name, protection, access, denied) in [
             ("/a/b/.env", ".env", Hidden, Read, true),
             ("/a/.env (deleted)", ".env", Hidden, Read, true),

@@ -12,10 +12,10 @@ use vfs_core::{Error, ErrorKind, ResolveResult, Result, VfsPath};
 
 use super::entry_handle::{COMMON_FLAGS, EntryHandle};
 use super::errno::{from_errno_at, retry};
-use super::file_systems::{self, AccessTimePolicy};
+use super::file_systems::{self, AtimeMountOption};
 use super::metadata::Metadata;
 use super::protected_paths::{CaseFoldedPath, PathAccess, ProtectedPaths};
-use crate::config::policies::{Confinement, MountPolicy, PathResolution, Protection};
+use crate::config::policies::{Confinement, MountPolicy, PathResolution, ProtectionLevel};
 
 use self::follow_links::{LinkResolution, LinkResolutionEnd, follow_links};
 
@@ -50,8 +50,8 @@ pub(crate) struct RootOptions<'a> {
     pub(crate) confinement: Confinement,
     pub(crate) mounts: MountPolicy,
     pub(crate) resolution: PathResolution,
-    pub(crate) protected: &'a [(VfsPath, Protection)],
-    pub(crate) protected_names: &'a [(String, Protection)],
+    pub(crate) protected: &'a [(VfsPath, ProtectionLevel)],
+    pub(crate) protected_names: &'a [(String, ProtectionLevel)],
 }
 
 impl Root {
@@ -240,7 +240,7 @@ impl Root {
     }
 
     /// Returns when reads update access times, or `None` if [`Root::open_cached`] is not supported.
-    pub(crate) fn access_time_policy(&self) -> Option<AccessTimePolicy> {
+    pub(crate) fn access_time_policy(&self) -> Option<AtimeMountOption> {
         self.cached_resolve.map(|_| file_systems::access_time_policy(&self.fd))
     }
 

@@ -24,7 +24,7 @@ use crate::fs::root::RESERVED_PREFIX;
 use crate::local_fs::LocalFs;
 use crate::ops::transfer_checks::{attach_path, check_source, check_target, same_path_error};
 use crate::staging::durable_rename::{RenameSync, explain_mount_error_at, rename_new_durably, rename_over_durably};
-use crate::staging::entry_lock::{EntryLock, LockPurpose};
+use crate::staging::in_process_entry_lock::{InProcessEntryLock, LockPurpose};
 use crate::staging::reserved_names::{create_reserved, lock_against_cleanup};
 use crate::staging::staged_file::{ReplacePrecondition, StagedFile};
 use crate::staging::tree_sync::TreeSync;
@@ -72,7 +72,9 @@ impl LocalFs {
         created: &CreatedParents,
         cx: &OpContext,
     ) -> Result<(bool, CopyCounts)> {
-        if EntryLock::order_key(source).map_err(from_errno)? == EntryLock::order_key(target).map_err(from_errno)? {
+        if InProcessEntryLock::order_key(source).map_err(from_errno)?
+            == InProcessEntryLock::order_key(target).map_err(from_errno)?
+        {
             return Err(same_path_error());
         }
         let file = self.open_file(from)?;
@@ -108,7 +110,7 @@ impl LocalFs {
         created: &CreatedParents,
         cx: &OpContext,
     ) -> Result<(bool, CopyCounts)> {
-        let _lock = EntryLock::acquire(target, cx, self.lock_deadline())?;
+        let _lock = InProcessEntryLock::acquire(target, cx, self.lock_deadline())?;
         let existing = check_target(target, FileType::Directory, mode).map_err(|error| error.or_path(to))?;
         if self.is_inside(target, source)? {
             return Err(Error::invalid_argument("a directory cannot be copied into itself"));

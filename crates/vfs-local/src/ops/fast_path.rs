@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
     use crate::config::LocalConfig;
-    use crate::config::policies::{HardLinks, PathResolution, Protection};
+    use crate::config::policies::{HardLinks, PathResolution, ProtectionLevel};
 
     fn path(text: &str) -> VfsPath {
         VfsPath::parse(text).expect("a valid path")
@@ -122,8 +122,8 @@ mod tests {
             symlink(target, root.join(name)).expect("links are made");
         }
         mknodat(CWD, root.join("fifo"), FileType::Fifo, Mode::RWXU, 0).expect("FIFOs are made");
-        let config = LocalConfig::new(&root).protect(path("/.env"), Protection::Hidden);
-        let config = config.protect(path("/protected"), Protection::ReadOnly);
+        let config = LocalConfig::new(&root).protect(path("/.env"), ProtectionLevel::Hidden);
+        let config = config.protect(path("/protected"), ProtectionLevel::ReadOnly);
         LocalFs::open(&config).expect("it opens")
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use vfs_core::Version;
 use vfs_core::window::LineIndex;
 
-use crate::fs::cache_policy::CachePolicy;
+use crate::fs::cache_eligibility::CacheEligibility;
 use crate::fs::metadata::Metadata;
 
 /// Maximum number of cached files: at [`LineIndex::MAX_BYTES`] each, 1 MiB in all.
@@ -17,7 +17,7 @@ const MAX_FILES: usize = 16;
 pub(crate) struct LineIndexCache {
     /// In order of use, the most recent one last. The std lock covers a lookup only, never a system call or an await.
     entries: Mutex<Vec<CachedLineIndex>>,
-    policy: CachePolicy,
+    policy: CacheEligibility,
 }
 
 /// The line index of one version of a file.
@@ -30,7 +30,7 @@ struct CachedLineIndex {
 
 impl LineIndexCache {
     pub(crate) fn new() -> Self {
-        Self { entries: Mutex::default(), policy: CachePolicy::for_this_kernel() }
+        Self { entries: Mutex::default(), policy: CacheEligibility::for_this_kernel() }
     }
 
     /// Returns the index of the file of this `version`, which identifies the file as well. The index is empty if none
@@ -87,7 +87,7 @@ mod tests {
     /// Opens a backend that caches even files that have just been written.
     fn local_fs(root: &Path) -> LocalFs {
         let mut local_fs = LocalFs::open(&LocalConfig::new(root)).expect("the root opens");
-        local_fs.line_indexes.policy = CachePolicy::on_any_file_system(Duration::ZERO);
+        local_fs.line_indexes.policy = CacheEligibility::on_any_file_system(Duration::ZERO);
         local_fs
     }
 
@@ -142,7 +142,7 @@ mod tests {
         let root = tempfile::tempdir_in("/dev/shm").expect("a file system in memory");
         let mut local_fs = local_fs(root.path());
         write(&local_fs, "/f", lines(12));
-        local_fs.line_indexes.policy = CachePolicy::with_min_age(Duration::ZERO);
+        local_fs.line_indexes.policy = CacheEligibility::with_min_age(Duration::ZERO);
         assert_eq!(line_after(&local_fs, "/f", 150_000), format!("{:012}\n", 150_001));
         assert_eq!(reaches(&local_fs), []);
     }

@@ -17,7 +17,7 @@ use crate::fs::rename_noreplace::rename_new;
 use crate::local_fs::LocalFs;
 use crate::ops::removal_checks::check_removable;
 use crate::staging::durable_rename::{RenameSync, explain_mount_error, rename_new_durably};
-use crate::staging::entry_lock::{EntryLock, LockPurpose};
+use crate::staging::in_process_entry_lock::{InProcessEntryLock, LockPurpose};
 use crate::staging::reserved_names::{create_reserved, create_unique_reserved, lock_against_cleanup};
 
 impl LocalFs {
@@ -47,8 +47,8 @@ impl LocalFs {
                 .with_path(path));
             }
             Some(FileType::Directory) => {
-                let _lock =
-                    EntryLock::acquire(&entry, cx, self.lock_deadline()).map_err(|error| error.or_path(path))?;
+                let _lock = InProcessEntryLock::acquire(&entry, cx, self.lock_deadline())
+                    .map_err(|error| error.or_path(path))?;
                 let untouched = RemovedCounts::default();
                 check_removable(&self.root, &entry, cx).map_err(|failure| failure.into_error(path, untouched))?;
                 self.remove_via_reserved_name(&entry, path).map_err(|error| error.or_path(path))?
@@ -69,8 +69,8 @@ impl LocalFs {
                     .with_path(path));
             }
             Some(FileType::Symlink) => {
-                let _lock =
-                    EntryLock::acquire(&entry, cx, self.lock_deadline()).map_err(|error| error.or_path(path))?;
+                let _lock = InProcessEntryLock::acquire(&entry, cx, self.lock_deadline())
+                    .map_err(|error| error.or_path(path))?;
                 self.remove_entry(&entry, path).map_err(|error| error.or_path(path))?
             }
             Some(_) => return Err(special_file_error().with_path(path)),

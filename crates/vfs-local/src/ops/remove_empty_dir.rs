@@ -15,7 +15,7 @@ use crate::fs::protected_paths::PathAccess;
 use crate::fs::root::RESERVED_PREFIX;
 use crate::local_fs::LocalFs;
 use crate::staging::durable_rename::explain_mount_error;
-use crate::staging::entry_lock::EntryLock;
+use crate::staging::in_process_entry_lock::InProcessEntryLock;
 use crate::staging::reserved_names::remove_leftover;
 
 impl LocalFs {
@@ -28,7 +28,8 @@ impl LocalFs {
             Some(FileType::Directory) => {}
             Some(_) => return Err(Error::at(ErrorKind::NotADirectory, path)),
         }
-        let _lock = EntryLock::acquire(&entry, cx, self.lock_deadline()).map_err(|error| error.or_path(path))?;
+        let _lock =
+            InProcessEntryLock::acquire(&entry, cx, self.lock_deadline()).map_err(|error| error.or_path(path))?;
         match self.remove_directory(&entry) {
             Err(Errno::NOTEMPTY | Errno::EXIST) => {
                 self.remove_leftovers(&entry, path)?;

@@ -14,7 +14,7 @@ use crate::fs::protected_paths::PathAccess;
 use crate::local_fs::LocalFs;
 use crate::ops::transfer_checks::{attach_path, check_source, check_target, same_path_error};
 use crate::staging::durable_rename::{RenameSync, explain_mount_error_at, rename_new_durably, rename_over_durably};
-use crate::staging::entry_lock::EntryLock;
+use crate::staging::in_process_entry_lock::InProcessEntryLock;
 
 impl LocalFs {
     pub(crate) fn rename(&self, request: RenameRequest, cx: &OpContext) -> Result<RenameResult> {
@@ -52,14 +52,16 @@ impl LocalFs {
         let deadline = self.lock_deadline();
         // Every thread locks two entries in the same order, so that no two threads wait for one another.
         let mut both = [source, target];
-        match EntryLock::order_key(source).map_err(from_errno)?.cmp(&EntryLock::order_key(target).map_err(from_errno)?)
+        match InProcessEntryLock::order_key(source)
+            .map_err(from_errno)?
+            .cmp(&InProcessEntryLock::order_key(target).map_err(from_errno)?)
         {
             Ordering::Less => {}
             Ordering::Greater => both.reverse(),
             Ordering::Equal => return Err(same_path_error()),
         }
-        let _first = EntryLock::acquire(both[0], cx, deadline)?;
-        let _second = EntryLock::acquire(both[1], cx, deadline)?;
+        let _first = InProcessEntryLock::acquire(both[0], cx, deadline)?;
+        let _second = InProcessEntryLock::acquire(both[1], cx, deadline)?;
         loop {
             let existing = check_target(target, kind, mode).map_err(|error| error.or_path(to))?;
             let moved = match existing {

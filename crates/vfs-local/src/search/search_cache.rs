@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use vfs_core::tree::Listing;
 
-use crate::fs::cache_policy::CachePolicy;
+use crate::fs::cache_eligibility::CacheEligibility;
 use crate::fs::metadata::Metadata;
 
 pub(crate) use self::cached_directory::CachedDirectory;
@@ -60,7 +60,7 @@ struct SearchCacheInner {
     max_bytes: usize,
     /// The size of all directories in bytes, including evicted ones that a running search still uses.
     bytes: Arc<AtomicUsize>,
-    policy: CachePolicy,
+    policy: CacheEligibility,
     /// Number of searches so far, by which unused directories are recognised.
     searches: AtomicU32,
     /// The roots of backends that have been searched.
@@ -83,7 +83,7 @@ impl SearchCache {
 
     /// Creates a separate cache of about `max_bytes`. With 0, nothing is cached.
     pub fn new(max_bytes: usize) -> Self {
-        Self::with_policy(max_bytes, CachePolicy::for_this_kernel())
+        Self::with_policy(max_bytes, CacheEligibility::for_this_kernel())
     }
 
     /// As [`SearchCache::new`], but caches files that have been unchanged for at least `settled`.
@@ -91,10 +91,10 @@ impl SearchCache {
     /// The default of a minute accounts for programs that write through memory maps. A shorter time is safe if there
     /// are none; a time under two seconds needs a file system with a fine-grained clock.
     pub fn of_unchanged(max_bytes: usize, settled: Duration) -> Self {
-        Self::with_policy(max_bytes, CachePolicy::with_min_age(settled))
+        Self::with_policy(max_bytes, CacheEligibility::with_min_age(settled))
     }
 
-    fn with_policy(max_bytes: usize, policy: CachePolicy) -> Self {
+    fn with_policy(max_bytes: usize, policy: CacheEligibility) -> Self {
         Self(Arc::new(SearchCacheInner {
             directories: RwLock::default(),
             max_bytes,

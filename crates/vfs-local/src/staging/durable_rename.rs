@@ -12,7 +12,7 @@ use crate::fs::entry_handle::{EntryHandle, sync_directory};
 use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
 use crate::fs::rename_noreplace::rename_new;
-use crate::staging::reserved_names::{ReservedName, create_unique_reserved};
+use crate::staging::reserved_names::{ReservedEntry, create_unique_reserved};
 
 /// The directories to sync before a rename counts as done.
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +97,7 @@ fn are_hard_links(one: &EntryHandle, other: &EntryHandle) -> io::Result<bool> {
 enum ReplacedBackup {
     Unavailable,
     /// A file or link, under a second name, which is removed when this is dropped.
-    Link(ReservedName),
+    Link(ReservedEntry),
     /// The mode of an empty directory, which is enough to create it again.
     EmptyDirectory(Mode),
 }
@@ -112,7 +112,7 @@ impl ReplacedBackup {
             fs::linkat(&entry.parent, &entry.name, &reserved.parent, &reserved.name, AtFlags::empty())
         };
         match create_unique_reserved(entry, link) {
-            Ok(reserved) => Ok(ReplacedBackup::Link(ReservedName::new(reserved))),
+            Ok(reserved) => Ok(ReplacedBackup::Link(ReservedEntry::new(reserved))),
             // The file system cannot create a second name, such as FAT, or the link belongs to another user.
             Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported) => {
                 Ok(ReplacedBackup::Unavailable)

@@ -15,9 +15,9 @@ use crate::fs::syscall_probes::is_flock_refused;
 
 /// An entry under a reserved name, which is removed on drop unless it is renamed to its final name.
 #[derive(Debug)]
-pub(crate) struct ReservedName(EntryHandle);
+pub(crate) struct ReservedEntry(EntryHandle);
 
-impl ReservedName {
+impl ReservedEntry {
     /// Takes ownership of `reserved`, which was created before.
     pub(crate) fn new(reserved: EntryHandle) -> Self {
         Self(reserved)
@@ -33,7 +33,7 @@ impl ReservedName {
     }
 }
 
-impl Drop for ReservedName {
+impl Drop for ReservedEntry {
     fn drop(&mut self) {
         // If this fails, a file remains that no listing shows.
         let _removed = fs::unlinkat(&self.0.parent, &self.0.name, AtFlags::empty());

@@ -19,9 +19,9 @@ use crate::fs::errno::from_errno;
 use crate::fs::errno::retry;
 use crate::fs::metadata::Metadata;
 use crate::fs::syscall_probes::is_linkat_refused;
-use crate::staging::entry_lock::LockedFile;
+use crate::staging::in_process_entry_lock::LockedFile;
 use crate::staging::preserved_attributes;
-use crate::staging::reserved_names::{ReservedName, create_unique_reserved, lock_against_cleanup};
+use crate::staging::reserved_names::{ReservedEntry, create_unique_reserved, lock_against_cleanup};
 use crate::staging::write_times::{make_unique, next_unique_time};
 
 /// Number of bytes that are written or copied between two checks of the context.
@@ -38,7 +38,7 @@ const NEW_FILE_MODE: u32 = 0o666;
 pub(crate) struct StagedFile {
     fd: OwnedFd,
     /// The reserved name, if the file system does not support unnamed files.
-    name: Option<ReservedName>,
+    name: Option<ReservedEntry>,
     durability: Durability,
     /// The modification time to set; `None` for the time when the file is finished.
     modified_at: Option<DateTime<Utc>>,
@@ -78,7 +78,7 @@ impl StagedFile {
         })?;
         let fd = opened.map_err(from_errno)?;
         lock_against_cleanup(&fd).map_err(from_errno)?;
-        Ok(Self { fd, name: Some(ReservedName::new(reserved_entry)), durability, modified_at: None })
+        Ok(Self { fd, name: Some(ReservedEntry::new(reserved_entry)), durability, modified_at: None })
     }
 
     /// Wraps a file that already has its final name, in a directory that is itself staged and synced as a whole.

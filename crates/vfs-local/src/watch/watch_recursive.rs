@@ -9,7 +9,7 @@ use vfs_core::watch::Change;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::watch_state::{EntryLookupError, RecursiveWatchOptions, WatchState};
-use super::watched_dirs::{WatchDescriptor, WatchedDirPlacement, WatchedEntryRef};
+use super::watched_dirs::{PlacementOutcome, WatchDescriptor, WatchedEntryRef};
 use crate::fs::directory_entries::for_each_entry;
 use crate::fs::errno::from_errno_at;
 use crate::fs::metadata::Metadata;
@@ -140,7 +140,7 @@ impl WatchState {
         }
         let (placement, removed) = self.directories.place(id, at.place());
         self.unwatch(removed);
-        if placement == WatchedDirPlacement::Refused {
+        if placement == PlacementOutcome::Refused {
             taken.push(id);
             return Ok(Vec::new());
         }

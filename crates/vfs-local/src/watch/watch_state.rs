@@ -12,7 +12,7 @@ use vfs_core::watch::Change;
 use vfs_core::{Error, Result, VfsPath};
 
 use super::inotify::{InotifyEvent, InotifyQueue};
-use super::rename_tracker::RenameTracker;
+use super::pending_renames::PendingRenames;
 use super::reported_versions::ReportedVersions;
 use super::watched_dirs::{WatchDescriptor, WatchedDirs, WatchedEntryRef, is_reserved};
 use crate::fs::metadata::Metadata;
@@ -58,7 +58,7 @@ pub(super) struct WatchState {
     /// Entries that could not be examined because their parent was renamed; examined again after the pending events.
     pub(super) deferred: Vec<(WatchDescriptor, String)>,
     pub(super) reported: ReportedVersions,
-    pub(super) renames: RenameTracker,
+    pub(super) renames: PendingRenames,
     /// The subscribed paths, and since when each of them is watched.
     pub(super) subscriptions: Vec<(VfsPath, LogPosition)>,
     started_at: SystemTime,
@@ -77,7 +77,7 @@ impl WatchState {
             changes: Vec::new(),
             deferred: Vec::new(),
             reported: ReportedVersions::default(),
-            renames: RenameTracker::default(),
+            renames: PendingRenames::default(),
             subscriptions: Vec::new(),
             started_at: SystemTime::now(),
             is_root_removed: false,

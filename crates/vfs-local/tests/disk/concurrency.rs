@@ -7,7 +7,7 @@ use vfs_core::{
     Backend, BackendExt, EditRequest, ErrorKind, OpContext, ReadRequest, ResolveRequest, StatRequest, WriteMode,
     WriteRequest,
 };
-use vfs_local::{LocalConfig, LockMode};
+use vfs_local::{FileLockMode, LocalConfig};
 
 use crate::{Disk, LOCK_TIMEOUT, path};
 
@@ -223,20 +223,20 @@ async fn the_error_of_a_call_cancelled_before_it_begins_has_its_path() {
 async fn locks_of_a_file_exclude_one_another_and_end_when_they_are_dropped() {
     let disk = Disk::with(|config| config.lock_timeout(std::time::Duration::from_millis(50)));
     let (cx, at) = (OpContext::new(), path("/d/lock"));
-    let exclusive = disk.files.lock_file(&cx, &at, LockMode::Exclusive).await.expect("it is made and locked");
-    for mode in [LockMode::Shared, LockMode::Exclusive] {
+    let exclusive = disk.files.lock_file(&cx, &at, FileLockMode::Exclusive).await.expect("it is made and locked");
+    for mode in [FileLockMode::Shared, FileLockMode::Exclusive] {
         assert!(disk.files.try_lock_file(&cx, &at, mode).await.expect("an outcome").is_none(), "{mode:?}");
         let error = disk.files.lock_file(&cx, &at, mode).await.expect_err("it is locked");
         assert_eq!((error.kind(), error.path()), (ErrorKind::Busy, Some("/d/lock")));
     }
     drop(exclusive);
-    let shared = disk.files.lock_file(&cx, &at, LockMode::Shared).await.expect("it is free");
-    let another = disk.files.try_lock_file(&cx, &at, LockMode::Shared).await.expect("an outcome");
+    let shared = disk.files.lock_file(&cx, &at, FileLockMode::Shared).await.expect("it is free");
+    let another = disk.files.try_lock_file(&cx, &at, FileLockMode::Shared).await.expect("an outcome");
     assert!(another.is_some() && disk.files.read_text("/d/lock").await.expect("it can be read").is_empty());
-    assert!(disk.files.try_lock_file(&cx, &at, LockMode::Exclusive).await.expect("an outcome").is_none());
+    assert!(disk.files.try_lock_file(&cx, &at, FileLockMode::Exclusive).await.expect("an outcome").is_none());
     drop((shared, another));
-    assert!(disk.files.try_lock_file(&cx, &at, LockMode::Exclusive).await.expect("an outcome").is_some());
-    let error = disk.files.lock_file(&cx, &path("/d"), LockMode::Shared).await.expect_err("a directory");
+    assert!(disk.files.try_lock_file(&cx, &at, FileLockMode::Exclusive).await.expect("an outcome").is_some());
+    let error = disk.files.lock_file(&cx, &path("/d"), FileLockMode::Shared).await.expect_err("a directory");
     assert_eq!(error.kind(), ErrorKind::IsADirectory);
 }
 

@@ -5,15 +5,15 @@ use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest,
     OpContext, RenameRequest, Result, UploadRequest, WriteMode, WriteRequest,
 };
-use vfs_local::{PathResolution, Protection};
+use vfs_local::{PathResolution, ProtectionLevel};
 
 use crate::{Disk, assert_fails, path};
 
 /// Creates a root with a read-only repository, a hidden file, a hidden directory, and links to all of them.
 fn disk(resolution: PathResolution) -> Disk {
     let disk = Disk::with(|config| {
-        let config = config.resolution(resolution).protect(path("/.git"), Protection::ReadOnly);
-        config.protect(path("/.env"), Protection::Hidden).protect(path("/a/keys"), Protection::Hidden)
+        let config = config.resolution(resolution).protect(path("/.git"), ProtectionLevel::ReadOnly);
+        config.protect(path("/.env"), ProtectionLevel::Hidden).protect(path("/a/keys"), ProtectionLevel::Hidden)
     });
     for (name, content) in [
         (".git/config", "[core]"),
@@ -140,7 +140,7 @@ fn entries_beside_protected_ones_are_unaffected() -> Result<()> {
 
 #[test]
 fn paths_that_differ_in_case_are_protected() {
-    let disk = Disk::with(|config| config.protect(path("/.Env"), Protection::Hidden));
+    let disk = Disk::with(|config| config.protect(path("/.Env"), ProtectionLevel::Hidden));
     disk.put(".ENV", "PASSWORD");
     assert_fails(block_on(disk.files.read_text("/.ENV")).map(drop), &[ErrorKind::PolicyDenied]);
 }
@@ -149,8 +149,8 @@ fn paths_that_differ_in_case_are_protected() {
 fn the_target_of_a_link_is_checked_by_its_real_location() -> Result<()> {
     for resolution in BOTH {
         let disk = Disk::with(|config| {
-            let config = config.resolution(resolution).protect(path("/.env"), Protection::Hidden);
-            config.protect(path("/a/keys"), Protection::Hidden)
+            let config = config.resolution(resolution).protect(path("/.env"), ProtectionLevel::Hidden);
+            config.protect(path("/a/keys"), ProtectionLevel::Hidden)
         });
         for name in [".env", "a/keys/private", "a/src/found", "a/src/ignored", "sub/.env"] {
             disk.put(name, "text\n");
@@ -172,7 +172,7 @@ fn the_target_of_a_link_is_checked_by_its_real_location() -> Result<()> {
 
 #[test]
 fn a_tree_with_a_protected_name_in_it_is_not_deleted() -> Result<()> {
-    for protection in [Protection::ReadOnly, Protection::Hidden] {
+    for protection in [ProtectionLevel::ReadOnly, ProtectionLevel::Hidden] {
         let disk = Disk::with(|config| config.protect_name(".env", protection).protect_name("vault", protection));
         for name in ["d/a", "d/x/.env", "d/z", "e/x/y/VAULT/key", "e/z"] {
             disk.put(name, "text");

@@ -6,10 +6,10 @@ use vfs_core::edit::EditMode;
 use vfs_core::{EditRequest, EditResult, Error, edit};
 
 use super::MutationPlan;
-use crate::config::MutationRules;
+use crate::config::MutationContext;
 use crate::file_map::FileMap;
 
-pub(crate) fn edit(files: &FileMap, req: &EditRequest, rules: &MutationRules<'_>) -> MutationPlan<EditResult> {
+pub(crate) fn edit(files: &FileMap, req: &EditRequest, rules: &MutationContext<'_>) -> MutationPlan<EditResult> {
     let path = &req.path;
     edit::check(req).map_err(|error| error.or_path(path))?;
     let file = files.find_file(path)?;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use vfs_core::VfsPath;
 
-use crate::config::{MemoryConfig, MutationRules};
+use crate::config::{MemoryConfig, MutationContext};
 use crate::file_map::FileMap;
-use crate::memory_file::{MemoryFile, StateFormat};
+use crate::memory_file::{MemoryFile, StateContentFormat};
 
 /// Creation time of the files of [`map`].
 pub(super) const CREATED_AT: DateTime<Utc> = DateTime::UNIX_EPOCH;
@@ -17,7 +17,7 @@ pub(super) fn path(text: &str) -> VfsPath {
 }
 
 pub(super) fn file(content: &str) -> MemoryFile {
-    MemoryFile::new(content.to_owned().into(), CREATED_AT, StateFormat::Text)
+    MemoryFile::new(content.to_owned().into(), CREATED_AT, StateContentFormat::Text)
 }
 
 pub(super) fn map(files: &[(&str, &str)]) -> FileMap {
@@ -27,8 +27,8 @@ pub(super) fn map(files: &[(&str, &str)]) -> FileMap {
 }
 
 /// Returns the rules one hour after the files were created.
-pub(super) fn rules(config: &MemoryConfig) -> MutationRules<'_> {
-    MutationRules { now: CREATED_AT + TimeDelta::hours(1), config, format: StateFormat::Text }
+pub(super) fn rules(config: &MemoryConfig) -> MutationContext<'_> {
+    MutationContext { now: CREATED_AT + TimeDelta::hours(1), config, format: StateContentFormat::Text }
 }
 
 /// Returns every path with its content.

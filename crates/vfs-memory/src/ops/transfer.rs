@@ -6,7 +6,7 @@ use vfs_core::transfer::{TransferMode, check_source_and_target};
 use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, VfsPath};
 
 use super::MutationPlan;
-use crate::config::MutationRules;
+use crate::config::MutationContext;
 use crate::file_map::{FileMap, FileMapEntry};
 use crate::memory_file::MemoryFile;
 
@@ -14,7 +14,7 @@ pub(crate) fn rename(files: &FileMap, cx: &OpContext, req: &RenameRequest) -> Mu
     let TransferPlan { moves, replaced } = plan(files, cx, &req.from, &req.to, req.mode)?;
     let change = moves
         .into_iter()
-        .flat_map(|FileMove { from, to, file }| [(from.clone(), None), (to, Some(Arc::clone(file)))])
+        .flat_map(|FileTransfer { from, to, file }| [(from.clone(), None), (to, Some(Arc::clone(file)))])
         .collect();
     Ok((change, RenameResult::new(req.from.clone(), req.to.clone(), replaced.is_some())))
 }
@@ -23,25 +23,25 @@ pub(crate) fn copy(
     files: &FileMap,
     cx: &OpContext,
     req: &CopyRequest,
-    rules: &MutationRules<'_>,
+    rules: &MutationContext<'_>,
 ) -> MutationPlan<CopyResult> {
     let TransferPlan { moves, replaced } = plan(files, cx, &req.from, &req.to, req.mode)?;
     let bytes = moves.iter().map(|one| one.file.size()).sum();
     rules.check_total(files, &req.to, replaced.map_or(0, |file| file.size()), bytes)?;
     let result = CopyResult::new(req.from.clone(), req.to.clone(), replaced.is_some(), moves.len() as u64, bytes);
     let change =
-        moves.into_iter().map(|FileMove { to, file, .. }| (to, Some(Arc::new(file.copy_at(rules.now))))).collect();
+        moves.into_iter().map(|FileTransfer { to, file, .. }| (to, Some(Arc::new(file.copy_at(rules.now))))).collect();
     Ok((change, result))
 }
 
 /// The files of a rename or copy with their targets, and the file that is replaced.
 struct TransferPlan<'a> {
-    moves: Vec<FileMove<'a>>,
+    moves: Vec<FileTransfer<'a>>,
     replaced: Option<&'a Arc<MemoryFile>>,
 }
 
 /// One file of a rename or copy, with its source and target path.
-struct FileMove<'a> {
+struct FileTransfer<'a> {
     from: &'a VfsPath,
     to: VfsPath,
     file: &'a Arc<MemoryFile>,
@@ -58,14 +58,14 @@ fn plan<'a>(
     let source = files.find(from)?;
     let replaced = check_target(files, source, to, mode)?;
     let moves = match source {
-        FileMapEntry::File(file) => vec![FileMove { from, to: to.clone(), file }],
+        FileMapEntry::File(file) => vec![FileTransfer { from, to: to.clone(), file }],
         FileMapEntry::Directory => files
             .subtree(from)
             .map(|(path, file)| {
                 cx.check()?;
                 let below = path.strip_prefix(from).unwrap_or_default();
                 let to = to.join(below).map_err(|error| error.with_path(to))?;
-                Ok(FileMove { from: path, to, file })
+                Ok(FileTransfer { from: path, to, file })
             })
             .collect::<Result<_>>()?,
     };

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, Result, VfsPath, WriteMode, WriteRequest, WriteResult, buffer};
 
 use super::MutationPlan;
-use crate::config::MutationRules;
+use crate::config::MutationContext;
 use crate::file_map::{FileMap, FileMapEntry};
 use crate::memory_file::MemoryFile;
 
-pub(crate) fn write(files: &FileMap, req: &WriteRequest, rules: &MutationRules<'_>) -> MutationPlan<WriteResult> {
+pub(crate) fn write(files: &FileMap, req: &WriteRequest, rules: &MutationContext<'_>) -> MutationPlan<WriteResult> {
     let WriteRequest { path, content, mode, modified_at, .. } = req;
     let existing = existing_file(files, path)?;
     check_mode(path, mode, existing)?;

@@ -22,10 +22,10 @@ use vfs_core::{
 
 use super::files_state::FilesState;
 use crate::change_events::EventGranularity;
-use crate::config::{MemoryConfig, MutationRules};
+use crate::config::{MemoryConfig, MutationContext};
 use crate::cow_cell::CowCell;
 use crate::file_map::{FileMap, MapChange};
-use crate::memory_file::{MemoryFile, StateFormat};
+use crate::memory_file::{MemoryFile, StateContentFormat};
 use crate::memory_tree::MemoryTree;
 use crate::ops::{self, MutationPlan};
 
@@ -63,20 +63,20 @@ use crate::ops::{self, MutationPlan};
 /// ```
 #[derive(Debug, Clone)]
 pub struct StateBackend {
-    session: Arc<CowCell<StateSession>>,
+    session: Arc<CowCell<FilesWithPendingChanges>>,
     mutations: Mutations,
-    format: StateFormat,
+    format: StateContentFormat,
     config: MemoryConfig,
 }
 
 /// The current files, and the changes since the last checkpoint.
 #[derive(Debug, Clone, Default)]
-struct StateSession {
+struct FilesWithPendingChanges {
     files: FileMap,
     pending: RedBlackTreeMapSync<VfsPath, Option<Arc<MemoryFile>>>,
 }
 
-impl StateSession {
+impl FilesWithPendingChanges {
     fn with(&self, change: MapChange) -> Self {
         let mut pending = self.pending.clone();
         for (path, file) in &change {
@@ -98,18 +98,18 @@ impl StateBackend {
     }
 
     fn new(state: FilesState, mutations: Mutations) -> Self {
-        let session = StateSession { files: state.files, pending: RedBlackTreeMapSync::default() };
+        let session = FilesWithPendingChanges { files: state.files, pending: RedBlackTreeMapSync::default() };
         Self {
             session: Arc::new(CowCell::new(session)),
             mutations,
-            format: StateFormat::default(),
+            format: StateContentFormat::default(),
             config: MemoryConfig::new(),
         }
     }
 
-    /// Sets the content format of new files in updates. Default [`StateFormat::Text`].
+    /// Sets the content format of new files in updates. Default [`StateContentFormat::Text`].
     #[must_use]
-    pub fn with_format(mut self, format: StateFormat) -> Self {
+    pub fn with_format(mut self, format: StateContentFormat) -> Self {
         self.format = format;
         self
     }
@@ -125,8 +125,9 @@ impl StateBackend {
     /// backend.
     #[must_use = "each change is returned once; merge the update into the state"]
     pub fn take_update(&self) -> FilesUpdate {
-        let take = |session: &StateSession| {
-            let next = StateSession { files: session.files.clone(), pending: RedBlackTreeMapSync::default() };
+        let take = |session: &FilesWithPendingChanges| {
+            let next =
+                FilesWithPendingChanges { files: session.files.clone(), pending: RedBlackTreeMapSync::default() };
             (next, session.pending.clone())
         };
         let pending = self.session.replace(take, |_| Vec::new());
@@ -152,16 +153,17 @@ impl StateBackend {
         &self,
         cx: &OpContext,
         granularity: EventGranularity<'_>,
-        plan: impl Fn(&FileMap, &MutationRules<'_>) -> MutationPlan<R>,
+        plan: impl Fn(&FileMap, &MutationContext<'_>) -> MutationPlan<R>,
     ) -> Result<(Option<FilesUpdate>, R)> {
-        let compute = |session: &StateSession| {
-            let (change, result) = plan(&session.files, &MutationRules::now(&self.config, self.format))?;
+        let compute = |session: &FilesWithPendingChanges| {
+            let (change, result) = plan(&session.files, &MutationContext::now(&self.config, self.format))?;
             granularity.compute_versions(self.session.feed(), &session.files, &change);
             let changes_here = self.mutations == Mutations::InPlace && !change.is_empty();
             Ok((changes_here.then(|| session.with(change.clone())), (change, result)))
         };
-        let to_events =
-            |session: &StateSession, (change, _): &(MapChange, R)| granularity.events(&session.files, change);
+        let to_events = |session: &FilesWithPendingChanges, (change, _): &(MapChange, R)| {
+            granularity.events(&session.files, change)
+        };
         let (change, result) = self.session.update(cx, compute, to_events)?;
         let update = change.iter().map(|(path, file)| update_entry(path, file.as_ref())).collect();
         Ok(((!change.is_empty()).then_some(update), result))

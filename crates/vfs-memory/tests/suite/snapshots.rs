@@ -1,6 +1,6 @@
 //! Snapshots, forks and restores.
 
-use vfs_core::snapshots::{ChangeKind, ForgetRequest, RestoreRequest, SnapshotRequest, SnapshotsRequest};
+use vfs_core::snapshots::{ChangeKind, ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotRequest};
 use vfs_core::{Backend, BackendExt, ErrorKind, OpContext};
 use vfs_memory::MemoryBackend;
 
@@ -56,7 +56,7 @@ fn named_snapshots_are_found_until_they_are_forgotten() {
         let second = snapshots.snapshot(&cx, SnapshotRequest::new()).await?;
         assert_eq!((first.id.as_str(), second.id.as_str()), ("snap-1", "snap-2"));
         assert_eq!((first.label.as_deref(), first.files, first.bytes), (Some("one"), 1, 5));
-        assert_eq!(snapshots.snapshots(&cx, SnapshotsRequest::new()).await?, [first.clone(), second.clone()]);
+        assert_eq!(snapshots.snapshots(&cx, ListSnapshotsRequest::new()).await?, [first.clone(), second.clone()]);
 
         snapshots.restore(&cx, RestoreRequest::new(first.id.clone())).await?;
         assert_eq!(files.read_text("/a").await?, "first");
@@ -66,7 +66,7 @@ fn named_snapshots_are_found_until_they_are_forgotten() {
         snapshots.forget(&cx, ForgetRequest::new(first.id.clone())).await?;
         let gone = snapshots.restore(&cx, RestoreRequest::new(first.id)).await;
         assert_eq!(gone.map_err(|error| error.kind()), Err(ErrorKind::NotFound));
-        assert_eq!(snapshots.snapshots(&cx, SnapshotsRequest::new()).await?, [second]);
+        assert_eq!(snapshots.snapshots(&cx, ListSnapshotsRequest::new()).await?, [second]);
         Ok(())
     });
 }

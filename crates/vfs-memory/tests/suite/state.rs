@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 use vfs_core::backend::Mutations;
-use vfs_core::state::{FileData, FileText, FilesUpdate};
+use vfs_core::state::{FileData, FileDataContent, FilesUpdate};
 use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, LsRequest, OpContext, RenameRequest,
     UploadRequest, WriteRequest,
 };
-use vfs_memory::{FilesState, MemoryConfig, StateBackend, StateFormat, merge_updates};
+use vfs_memory::{FilesState, MemoryConfig, StateBackend, StateContentFormat, merge_updates};
 
 use super::{path, run};
 
@@ -194,22 +194,25 @@ fn a_file_keeps_its_form_and_time_of_making_and_a_new_one_has_the_form_that_was_
     run(async {
         let cx = OpContext::new();
         let made = state(documents()).get(&path("/README.md")).expect("it is there").created_at;
-        for format in [StateFormat::Text, StateFormat::Lines] {
+        for format in [StateContentFormat::Text, StateContentFormat::Lines] {
             let files = StateBackend::pure(state(documents())).with_format(format);
             let edited = files.edit(&cx, EditRequest::new(path("/README.md"), "test", "trial")).await?;
             let edited = only_file(edited.files_update);
             let lines = vec!["# Project".to_owned(), "This is a trial.".to_owned()];
-            assert_eq!((edited.content, edited.encoding, edited.created_at), (FileText::Lines(lines), None, made));
+            assert_eq!(
+                (edited.content, edited.encoding, edited.created_at),
+                (FileDataContent::Lines(lines), None, made)
+            );
             assert!(edited.modified_at > made);
 
             let written = only_file(files.create_text("/new", "a\nb\n").await?.files_update);
             match format {
-                StateFormat::Lines => {
-                    assert_eq!(written.content, FileText::Lines(vec!["a".into(), "b".into(), String::new()]));
+                StateContentFormat::Lines => {
+                    assert_eq!(written.content, FileDataContent::Lines(vec!["a".into(), "b".into(), String::new()]));
                     assert_eq!(written.encoding, None);
                 }
                 _ => {
-                    assert_eq!(written.content, FileText::Text("a\nb\n".into()));
+                    assert_eq!(written.content, FileDataContent::Text("a\nb\n".into()));
                     assert_eq!(written.encoding.as_deref(), Some("utf-8"));
                 }
             }
@@ -217,7 +220,10 @@ fn a_file_keeps_its_form_and_time_of_making_and_a_new_one_has_the_form_that_was_
 
             let bytes = WriteRequest::new(path("/bytes"), vec![0xff]);
             let bytes = only_file(files.write(&cx, bytes).await?.files_update);
-            assert_eq!((bytes.content, bytes.encoding.as_deref()), (FileText::Text("/w==".into()), Some("base64")));
+            assert_eq!(
+                (bytes.content, bytes.encoding.as_deref()),
+                (FileDataContent::Text("/w==".into()), Some("base64"))
+            );
         }
         Ok(())
     });

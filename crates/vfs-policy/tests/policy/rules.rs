@@ -12,7 +12,7 @@ use vfs_core::{
 };
 use vfs_memory::MemoryBackend;
 use vfs_policy::{Approval, ApprovalQueue, Decision, Policy, PolicyHook, Rule, RuleEffect, RuleSet};
-use vfs_testkit::FakeShell;
+use vfs_testkit::WithFakeFacets;
 
 pub(crate) fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("a valid path")
@@ -331,7 +331,7 @@ fn rules_about_commands_go_through_json_and_are_built_in_code() {
 async fn commands_are_run_approved_or_refused_by_their_contents() -> Result<()> {
     let (queue, mut pending) = ApprovalQueue::new(4);
     let files = files().await;
-    let shelled = Arc::new(FakeShell::new(Arc::<MemoryBackend>::clone(&files)));
+    let shelled = Arc::new(WithFakeFacets::new(Arc::<MemoryBackend>::clone(&files)));
     let guarded = Policy::new(Arc::new(commands())).with_approver(Arc::new(queue)).layer(shelled);
     let (shell, cx) = (guarded.as_shell().expect("it has a shell"), OpContext::new());
     let in_source = |line: &str| ExecuteRequest::new(line).cwd(path("/src"));

@@ -14,9 +14,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::bootstrap::Bootstrap;
 use super::diagnostics::{self, ClientDiagnostics, ErrorClassifier};
 use super::frame_decoder::FrameDecoder;
+use super::script_bootstrap::ScriptBootstrap;
 use crate::exec::{Invocation, RemoteExit, RemoteOutput};
 
 /// Time that a client has to exit by itself when the script has ended, and after a cancellation.
@@ -48,7 +48,7 @@ impl ClientProgram {
     /// future. The task holds `permit` until the program has exited.
     pub(super) async fn run(
         self,
-        bootstrap: Bootstrap,
+        bootstrap: ScriptBootstrap,
         invocation: Invocation,
         permit: impl Send + 'static,
     ) -> Result<RemoteOutput> {
@@ -177,7 +177,7 @@ enum ExchangeEnd {
 }
 
 impl ClientExchange {
-    fn new(streams: ChildStreams, bootstrap: Bootstrap, invocation: &Invocation) -> Self {
+    fn new(streams: ChildStreams, bootstrap: ScriptBootstrap, invocation: &Invocation) -> Self {
         let framed = || FrameDecoder::new(&bootstrap.marker, invocation.keeper());
         Self {
             stdin: streams.stdin,

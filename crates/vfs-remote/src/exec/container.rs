@@ -7,9 +7,9 @@ use std::ops::RangeInclusive;
 use async_trait::async_trait;
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::bootstrap::Bootstrap;
 use super::client_process::ClientProgram;
 use super::diagnostics::ClientDiagnostics;
+use super::script_bootstrap::ScriptBootstrap;
 use crate::exec::{Invocation, RemoteExec, RemoteOutput, TransportLimits};
 
 /// Configuration of a [`ContainerExec`]: the container, and the client of its engine.
@@ -151,7 +151,7 @@ impl ContainerExec {
         Ok(Self { config })
     }
 
-    fn client(&self, bootstrap: &Bootstrap) -> ClientProgram {
+    fn client(&self, bootstrap: &ScriptBootstrap) -> ClientProgram {
         let config = &self.config;
         let mut arguments = config.engine_arguments.clone();
         arguments.extend(["exec".into(), "--interactive".into()]);
@@ -177,7 +177,7 @@ impl RemoteExec for ContainerExec {
     }
 
     async fn run(&self, invocation: Invocation) -> Result<RemoteOutput> {
-        let bootstrap = Bootstrap::new(&invocation)?;
+        let bootstrap = ScriptBootstrap::new(&invocation)?;
         self.client(&bootstrap).run(bootstrap, invocation, ()).await
     }
 }

@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 use vfs_core::output::HeadTailBuffer;
 use vfs_core::{Error, ErrorKind, Result};
 
-use self::shell_pool::{ScriptStart, ShellPool};
+use self::shell_pool::{ShellChoice, ShellPool};
 use self::signals::reset_ignored_signals;
 use crate::config::RedactedValues;
 use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, TransportLimits};
@@ -53,7 +53,7 @@ pub struct LocalProcess {
     command: Vec<String>,
     env: Vec<(String, String)>,
     /// Shells started in advance; `None` if the command may not pass its standard input to the shell.
-    ready: Option<Arc<ShellPool<LocalShell>>>,
+    ready: Option<Arc<ShellPool<ShellProcess>>>,
 }
 
 impl LocalProcess {
@@ -91,7 +91,7 @@ impl LocalProcess {
         candidates.find(|candidate| is_program(candidate)).unwrap_or_else(|| program.into())
     }
 
-    fn start(&self, script: &str) -> Result<LocalShell> {
+    fn start(&self, script: &str) -> Result<ShellProcess> {
         let (program, arguments) = self
             .command
             .split_first()
@@ -109,7 +109,7 @@ impl LocalProcess {
             Error::new(ErrorKind::Unavailable, format!("the shell '{program}' could not be started")).with_source(error)
         })?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        Ok(LocalShell { child: Some(child), group })
+        Ok(ShellProcess { child: Some(child), group })
     }
 }
 
@@ -132,12 +132,12 @@ impl fmt::Display for LocalProcess {
 }
 
 /// A shell and its process group, which are ended on drop.
-struct LocalShell {
+struct ShellProcess {
     child: Option<Child>,
     group: Option<Pid>,
 }
 
-impl LocalShell {
+impl ShellProcess {
     /// Returns `self`, or `None` if the shell has exited.
     fn if_running(mut self) -> Option<Self> {
         let is_running = self.child.as_mut().is_some_and(|child| child.try_wait().is_ok_and(|exit| exit.is_none()));
@@ -173,7 +173,7 @@ fn send(group: Option<Pid>, signal: Signal) {
 }
 
 /// Ends the group in the background, so that dropping a call does not wait.
-impl Drop for LocalShell {
+impl Drop for ShellProcess {
     fn drop(&mut self) {
         let Some(group) = self.group.take() else { return };
         let Ok(runtime) = Handle::try_current() else { return send(Some(group), Signal::KILL) };
@@ -204,10 +204,10 @@ impl RemoteExec for LocalProcess {
         let (mut out, mut err) = (invocation.keeper(), invocation.keeper());
         let Invocation { script, beginning, stdin, timeout: limit, .. } = invocation;
         let ready = self.ready.as_ref().filter(|_| stdin.is_empty());
-        let fed = match ready.map(|ready| ready.take(&script, beginning, LocalShell::if_running)) {
+        let fed = match ready.map(|ready| ready.take(&script, beginning, ShellProcess::if_running)) {
             // A shell that did not receive the whole rest has not run the script.
-            Some(ScriptStart::Rest(shell, rest)) => shell.feed(rest).await,
-            Some(ScriptStart::Whole) | None => None,
+            Some(ShellChoice::Rest(shell, rest)) => shell.feed(rest).await,
+            Some(ShellChoice::Whole) | None => None,
         };
         let mut running = match fed {
             Some(shell) => shell,
@@ -261,7 +261,7 @@ impl RemoteExec for LocalProcess {
 
 /// Waits for the shell to exit, and drives the transfer of its input and outputs meanwhile.
 async fn exit(
-    running: &mut LocalShell,
+    running: &mut ShellProcess,
     mut traffic: Pin<&mut impl Future<Output = ()>>,
     is_through: &mut bool,
 ) -> io::Result<ExitStatus> {

@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use tokio::sync::{Mutex, Semaphore};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::bootstrap::Bootstrap;
 use super::client_process::ClientProgram;
+use super::script_bootstrap::ScriptBootstrap;
 use crate::exec::{Invocation, RemoteExec, RemoteOutput, TransportLimits};
 pub use config::{HostKeyPolicy, SshConfig};
 use master_connection::MasterConnection;
@@ -109,7 +109,7 @@ impl Ssh {
         }
     }
 
-    fn client(&self, master: &MasterConnection, bootstrap: &Bootstrap) -> ClientProgram {
+    fn client(&self, master: &MasterConnection, bootstrap: &ScriptBootstrap) -> ClientProgram {
         let config = &self.shared.config;
         let mut arguments = config.arguments();
         arguments.extend(["-o".into(), "ControlMaster=no".into(), "-S".into(), master.socket()]);
@@ -131,7 +131,7 @@ impl RemoteExec for Ssh {
     }
 
     async fn run(&self, invocation: Invocation) -> Result<RemoteOutput> {
-        let bootstrap = Bootstrap::new(&invocation)?;
+        let bootstrap = ScriptBootstrap::new(&invocation)?;
         let closed = |_| Error::new(ErrorKind::Internal, "the sessions of the connection are closed");
         let session = Arc::clone(&self.shared.sessions).acquire_owned().await.map_err(closed)?;
         let master = self.master().await?;

@@ -10,7 +10,7 @@ use crate::exec::RemoteExec;
 use crate::operations::read::download;
 use crate::operations::stat::{facts, refuse_reserved};
 use crate::operations::write::write;
-use crate::remote_place::{RemotePlace, SCRIPT_ROOM, ScriptResponse};
+use crate::remote_place_client::{RemotePlaceClient, SCRIPT_ROOM, ScriptResponse};
 use crate::script::error::labelled;
 use crate::script::functions;
 use crate::script::reply::Reply;
@@ -21,7 +21,7 @@ use crate::tree::content_prefetcher::{FILE_OVERHEAD, LARGE};
 const MAX_FILES: usize = 128;
 
 pub(crate) async fn upload<E: RemoteExec>(
-    place: &Arc<RemotePlace<E>>,
+    place: &Arc<RemotePlaceClient<E>>,
     cx: &OpContext,
     files: Vec<UploadRequest>,
 ) -> Vec<FileUploadResponse> {
@@ -29,7 +29,7 @@ pub(crate) async fn upload<E: RemoteExec>(
     let mut group = UploadBatch::default();
     let room = place.execute.transport().max_script_bytes.saturating_sub(SCRIPT_ROOM);
     for file in files {
-        let part = FileWriteFragment::of(&file, room, place.config.max_file_size);
+        let part = FileWriteScript::of(&file, room, place.config.max_file_size);
         if group.is_full_with(&file, part.as_ref(), room) {
             answers.extend(std::mem::take(&mut group).send(place, cx).await);
         }
@@ -42,16 +42,20 @@ pub(crate) async fn upload<E: RemoteExec>(
     answers
 }
 
-async fn alone<E: RemoteExec>(place: &Arc<RemotePlace<E>>, cx: &OpContext, file: UploadRequest) -> FileUploadResponse {
+async fn alone<E: RemoteExec>(
+    place: &Arc<RemotePlaceClient<E>>,
+    cx: &OpContext,
+    file: UploadRequest,
+) -> FileUploadResponse {
     let path = file.path.clone();
     let written = write(place, cx, file.into()).await;
     FileUploadResponse::of_write(path, written.map_err(|error| error.or_path(&VfsPath::root())))
 }
 
 /// The part of a script that writes one file.
-struct FileWriteFragment(String);
+struct FileWriteScript(String);
 
-impl FileWriteFragment {
+impl FileWriteScript {
     /// Returns the part for `file`, if that is small enough for a script with others.
     fn of(file: &UploadRequest, room: usize, max: u64) -> Option<Self> {
         let is_plain = !file.path.is_root() && file.modified_at.is_none() && refuse_reserved(&file.path).is_ok();
@@ -78,18 +82,18 @@ impl UploadBatch {
     /// Returns whether `file` has to start another group: if there is no room, if it is written by itself (`part` is
     /// `None`), or if this group contains its path already, since an earlier content that is sent again must not
     /// replace a later one.
-    fn is_full_with(&self, file: &UploadRequest, part: Option<&FileWriteFragment>, room: usize) -> bool {
+    fn is_full_with(&self, file: &UploadRequest, part: Option<&FileWriteScript>, room: usize) -> bool {
         self.paths.contains(&file.path)
             || part.is_none_or(|part| self.text.len() + part.0.len() > room || self.files.len() == MAX_FILES)
     }
 
-    fn add(&mut self, file: UploadRequest, part: FileWriteFragment) {
+    fn add(&mut self, file: UploadRequest, part: FileWriteScript) {
         self.text.push_str(&part.0);
         self.paths.insert(file.path.clone());
         self.files.push(file);
     }
 
-    async fn send<E: RemoteExec>(self, place: &Arc<RemotePlace<E>>, cx: &OpContext) -> Vec<FileUploadResponse> {
+    async fn send<E: RemoteExec>(self, place: &Arc<RemotePlaceClient<E>>, cx: &OpContext) -> Vec<FileUploadResponse> {
         let Self { files, text, .. } = self;
         let Some(first) = files.first() else { return Vec::new() };
         let answered = async {
@@ -129,7 +133,7 @@ fn failed(path: VfsPath, error: &Error) -> FileUploadResponse {
 }
 
 pub(crate) async fn downloads<E: RemoteExec>(
-    place: &Arc<RemotePlace<E>>,
+    place: &Arc<RemotePlaceClient<E>>,
     cx: &OpContext,
     paths: Vec<VfsPath>,
 ) -> Vec<FileDownloadResponse> {
@@ -159,7 +163,7 @@ pub(crate) async fn downloads<E: RemoteExec>(
 
 /// Returns the small plain files of `group`, by a script for their sizes and one for each batch of contents.
 async fn together<E: RemoteExec>(
-    place: &RemotePlace<E>,
+    place: &RemotePlaceClient<E>,
     cx: &OpContext,
     group: &[VfsPath],
 ) -> Result<HashMap<VfsPath, FileDownloadResponse>> {
@@ -183,7 +187,7 @@ async fn together<E: RemoteExec>(
 }
 
 async fn fetched<E: RemoteExec>(
-    place: &RemotePlace<E>,
+    place: &RemotePlaceClient<E>,
     cx: &OpContext,
     batch: &[VfsPath],
 ) -> Result<Vec<(VfsPath, FileDownloadResponse)>> {
@@ -195,7 +199,7 @@ async fn fetched<E: RemoteExec>(
     Ok(answers.collect())
 }
 
-impl<E: RemoteExec> RemotePlace<E> {
+impl<E: RemoteExec> RemotePlaceClient<E> {
     /// Returns the sizes of those of `paths` that are plain files.
     async fn sizes(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<HashMap<VfsPath, u64>> {
         let Some(first) = paths.first() else { return Ok(HashMap::new()) };

@@ -10,12 +10,12 @@ use vfs_core::{EditRequest, EditResult, Error, ErrorKind, OpContext, Result, Wri
 use crate::exec::RemoteExec;
 use crate::operations::stat::refuse_reserved;
 use crate::operations::write::{NewContent, put};
-use crate::remote_place::{ATTEMPTS, RemotePlace, backoff};
+use crate::remote_place_client::{ATTEMPTS, RemotePlaceClient, backoff};
 
 /// Edits the current content of a file, and starts again with the new content if a concurrent change overtakes it. If
 /// the request expects a version, only that version is edited.
 pub(crate) async fn edit<E: RemoteExec>(
-    place: &Arc<RemotePlace<E>>,
+    place: &Arc<RemotePlaceClient<E>>,
     cx: &OpContext,
     request: &EditRequest,
 ) -> Result<EditResult> {

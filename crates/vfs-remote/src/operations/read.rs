@@ -10,7 +10,7 @@ use vfs_search::run_blocking;
 
 use crate::exec::RemoteExec;
 use crate::operations::stat::{facts, refuse_reserved, unreadable};
-use crate::remote_place::{ATTEMPTS, CachedLineIndex, RemotePlace, backoff};
+use crate::remote_place_client::{ATTEMPTS, CachedLineIndex, RemotePlaceClient, backoff};
 use crate::script::PathResolution;
 use crate::script::entry_metadata::EntryMetadata;
 use crate::script::place_features::PlaceFeatures;
@@ -32,21 +32,21 @@ pub(crate) const ANSWER_ROOM: u64 = 16 << 10;
 
 /// A part of a file.
 #[derive(Debug)]
-pub(crate) struct FilePart {
+pub(crate) struct FetchedPart {
     pub(crate) facts: EntryMetadata,
     /// Offset of the part in the file.
     pub(crate) start: u64,
     pub(crate) content: Bytes,
 }
 
-impl<E: RemoteExec> RemotePlace<E> {
+impl<E: RemoteExec> RemotePlaceClient<E> {
     /// Returns the maximum number of blocks in one response.
     pub(crate) fn max_blocks(&self) -> u64 {
         (self.max_answer_bytes().saturating_sub(ANSWER_ROOM) / BLOCK).clamp(1, MAX_BLOCKS)
     }
 
     /// Reads `count` blocks from the block `skip` on, of one version of the file at `path`.
-    pub(crate) async fn part(&self, cx: &OpContext, path: &VfsPath, skip: u64, count: u64) -> Result<FilePart> {
+    pub(crate) async fn part(&self, cx: &OpContext, path: &VfsPath, skip: u64, count: u64) -> Result<FetchedPart> {
         let mut attempt = 0;
         loop {
             let mut script = self.script_with(cx, path, PlaceFeatures::read_functions).await?;
@@ -67,7 +67,7 @@ impl<E: RemoteExec> RemotePlace<E> {
             match entries.next() {
                 Some(again) if again.as_ref() != Some(&found) && !is_last => backoff(cx, path, attempt).await?,
                 Some(again) if again.as_ref() != Some(&found) => return Err(keeps_changing(path)),
-                _ => return Ok(FilePart { facts: found, start: skip * BLOCK, content }),
+                _ => return Ok(FetchedPart { facts: found, start: skip * BLOCK, content }),
             }
         }
     }
@@ -78,7 +78,7 @@ impl<E: RemoteExec> RemotePlace<E> {
             || Error::new(ErrorKind::TooLarge, format!("the file is over the limit of {max} bytes")).with_path(path);
         for attempt in 1..=ATTEMPTS {
             let count = self.max_blocks();
-            let FilePart { facts, content, .. } = self.part(cx, path, 0, count).await?;
+            let FetchedPart { facts, content, .. } = self.part(cx, path, 0, count).await?;
             if facts.size > max || content.len() as u64 > max {
                 return Err(too_large());
             }
@@ -129,7 +129,7 @@ pub(crate) fn keeps_changing(path: &VfsPath) -> Error {
 
 /// Reads the window of `request`: a small file or a range of bytes in one response, and a large file part by part.
 pub(crate) async fn read<E: RemoteExec>(
-    place: &Arc<RemotePlace<E>>,
+    place: &Arc<RemotePlaceClient<E>>,
     cx: &OpContext,
     request: ReadRequest,
 ) -> Result<ReadResult> {
@@ -163,10 +163,10 @@ fn first_part(request: &ReadRequest, max_blocks: u64) -> (u64, u64) {
 
 /// Reads a window on a thread that may block. Returns `None` if the file changed meanwhile.
 async fn read_large<E: RemoteExec>(
-    place: &Arc<RemotePlace<E>>,
+    place: &Arc<RemotePlaceClient<E>>,
     cx: &OpContext,
     request: &ReadRequest,
-    first: FilePart,
+    first: FetchedPart,
 ) -> Result<Option<ReadResult>> {
     let version = first.facts.version();
     let CachedLineIndex { mut lines, head } = place.lines.take(&version);
@@ -203,13 +203,13 @@ async fn read_large<E: RemoteExec>(
 
 /// A large file, whose parts are fetched from the place as the window needs them.
 struct RemoteFileSource<E> {
-    place: Arc<RemotePlace<E>>,
+    place: Arc<RemotePlaceClient<E>>,
     cx: OpContext,
     runtime: Handle,
     path: VfsPath,
     version: Version,
     size: u64,
-    buffered: FilePart,
+    buffered: FetchedPart,
     /// The first block, which reads of ranges need for the type of the content.
     head: Option<Bytes>,
     has_changed: bool,
@@ -266,7 +266,7 @@ impl<E: RemoteExec> window::ContentSource for RemoteFileSource<E> {
 
 /// Downloads a whole file.
 pub(crate) async fn download<E: RemoteExec>(
-    place: &RemotePlace<E>,
+    place: &RemotePlaceClient<E>,
     cx: &OpContext,
     path: VfsPath,
 ) -> FileDownloadResponse {

@@ -8,19 +8,19 @@ use vfs_core::buffer::PartBuffer;
 use vfs_core::{Error, ErrorKind, FileWriter, OpContext, OpenWriterRequest, Result, WriteResult};
 
 use crate::exec::RemoteExec;
-use crate::operations::staged_content::{PartTransfer, StagedContent};
+use crate::operations::remote_staged_content::{PartTransferMethod, RemoteStagedContent};
 use crate::operations::stat::refuse_reserved;
 use crate::operations::write::{NewContent, put, too_large};
-use crate::remote_place::RemotePlace;
+use crate::remote_place_client::RemotePlaceClient;
 
 /// A file that is written in chunks.
 #[derive(Debug)]
 pub(crate) struct RemoteWriter<E: RemoteExec> {
-    place: Arc<RemotePlace<E>>,
+    place: Arc<RemotePlaceClient<E>>,
     cx: OpContext,
     request: OpenWriterRequest,
-    transfer: PartTransfer,
-    staged: StagedContent<E>,
+    transfer: PartTransferMethod,
+    staged: RemoteStagedContent<E>,
     /// The end of the content, which is not staged yet.
     parts: PartBuffer,
     /// Whether all chunks are staged or in `parts`: `false` during a write, and after one that failed or was dropped.
@@ -28,13 +28,17 @@ pub(crate) struct RemoteWriter<E: RemoteExec> {
 }
 
 impl<E: RemoteExec> RemoteWriter<E> {
-    pub(crate) async fn open(place: &Arc<RemotePlace<E>>, cx: &OpContext, request: OpenWriterRequest) -> Result<Self> {
+    pub(crate) async fn open(
+        place: &Arc<RemotePlaceClient<E>>,
+        cx: &OpContext,
+        request: OpenWriterRequest,
+    ) -> Result<Self> {
         request.check()?;
         request.clone().into_write(Bytes::new()).refuse_modified_at()?;
         refuse_reserved(&request.path)?;
         cx.check().map_err(|error| error.or_path(&request.path))?;
-        let transfer = PartTransfer::of(place).await.map_err(|error| error.or_path(&request.path))?;
-        let staged = StagedContent::new(place, &request.path);
+        let transfer = PartTransferMethod::of(place).await.map_err(|error| error.or_path(&request.path))?;
+        let staged = RemoteStagedContent::new(place, &request.path);
         let (place, cx, parts) = (Arc::clone(place), cx.clone(), PartBuffer::new(transfer.max_bytes));
         Ok(Self { place, cx, request, transfer, staged, parts, is_usable: true })
     }

@@ -8,14 +8,14 @@ use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, OpContext, Result,
 use crate::exec::RemoteExec;
 use crate::operations::stat::refuse_reserved;
 use crate::operations::write::actual;
-use crate::remote_place::RemotePlace;
+use crate::remote_place_client::RemotePlaceClient;
 use crate::script::entry_metadata::stat_format;
 use crate::script::functions;
 use crate::script::reply::Reply;
 use crate::script::{PathResolution, quoted};
 
 pub(crate) async fn delete<E: RemoteExec>(
-    place: &Arc<RemotePlace<E>>,
+    place: &Arc<RemotePlaceClient<E>>,
     cx: &OpContext,
     request: DeleteRequest,
 ) -> Result<DeleteResult> {

@@ -10,13 +10,13 @@ use vfs_core::{Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Res
 use vfs_search::run_until_cancelled;
 
 use crate::backend::SandboxBackend;
-use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, RetainedOutput};
-use crate::operations::staged_content::{PartTransfer, StagedContent};
+use crate::exec::{Invocation, OutputRetention, RemoteExec, RemoteExit, RemoteOutput};
+use crate::operations::remote_staged_content::{PartTransferMethod, RemoteStagedContent};
 use crate::operations::stat::refuse_reserved;
-use crate::remote_place::{RemotePlace, SCRIPT_ROOM};
+use crate::remote_place_client::{RemotePlaceClient, SCRIPT_ROOM};
 use crate::script::error::{labelled, unanswered};
+use crate::script::head_tail_output::{HeadTailOutput, join};
 use crate::script::reply::Reply;
-use crate::script::truncated_output::{TruncatedOutput, join};
 use crate::script::{PathResolution, Script, printable, quoted};
 
 /// Maximum timeout of a command.
@@ -77,10 +77,10 @@ fn check(req: &ExecuteRequest) -> Result<()> {
 }
 
 async fn prepare<E: RemoteExec>(
-    place: &Arc<RemotePlace<E>>,
+    place: &Arc<RemotePlaceClient<E>>,
     cx: &OpContext,
     req: &ExecuteRequest,
-) -> Result<(Invocation, Script, Option<StagedContent<E>>)> {
+) -> Result<(Invocation, Script, Option<RemoteStagedContent<E>>)> {
     let mut script = place.script(cx, &req.cwd).await?;
     let transport = place.execute.transport();
     let input = Bytes::from(req.stdin.clone().unwrap_or_default());
@@ -91,8 +91,8 @@ async fn prepare<E: RemoteExec>(
     } else if input.len() <= SCRIPT_ROOM / 4 {
         run = format!("printf {} |", printable(&input));
     } else {
-        let transfer = PartTransfer::by_script(place).await.map_err(|error| error.or_path(&req.cwd))?;
-        let content = StagedContent::stage(place, cx, &req.cwd, &input, transfer).await?;
+        let transfer = PartTransferMethod::by_script(place).await.map_err(|error| error.or_path(&req.cwd))?;
+        let content = RemoteStagedContent::stage(place, cx, &req.cwd, &input, transfer).await?;
         content.provide(&mut script);
         script.push("tidy() { rm -f \"$staged\"; }");
         opened = "exec <\"$staged\"\nrm -f \"$staged\"";
@@ -112,7 +112,7 @@ async fn prepare<E: RemoteExec>(
     }
     let mut invocation = Invocation::new(script.text.clone());
     invocation.stdin = script.stdin.clone();
-    invocation.keep = RetainedOutput::Ends;
+    invocation.keep = OutputRetention::Ends;
     invocation.has_secrets = !(place.config.env.is_empty() && req.env.is_empty());
     Ok((invocation, script, staged))
 }
@@ -129,11 +129,8 @@ fn to_response(
 ) -> Result<ExecuteResponse> {
     let RemoteOutput { stdout, stderr, exit, truncated, stdout_bytes, stderr_bytes } = completed;
     let marker = &script.marker;
-    let begun = TruncatedOutput::after(marker, &stdout, stdout_bytes).zip(TruncatedOutput::after(
-        marker,
-        &stderr,
-        stderr_bytes,
-    ));
+    let begun =
+        HeadTailOutput::after(marker, &stdout, stdout_bytes).zip(HeadTailOutput::after(marker, &stderr, stderr_bytes));
     let mut response = ExecuteResponse::default();
     match (begun, Reply::parse(marker, &stdout)) {
         (_, Ok(reply)) if reply.failure().is_some() => {

@@ -3,12 +3,16 @@
 use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::exec::RemoteExec;
-use crate::remote_place::RemotePlace;
+use crate::remote_place_client::RemotePlaceClient;
 use crate::script::PathResolution;
 use crate::script::entry_metadata::EntryMetadata;
 use crate::script::reply::Reply;
 
-pub(crate) async fn stat<E: RemoteExec>(place: &RemotePlace<E>, cx: &OpContext, path: VfsPath) -> Result<FileInfo> {
+pub(crate) async fn stat<E: RemoteExec>(
+    place: &RemotePlaceClient<E>,
+    cx: &OpContext,
+    path: VfsPath,
+) -> Result<FileInfo> {
     refuse_reserved(&path)?;
     let mut script = place.script(cx, &path).await?;
     script.walk(PathResolution::Followed, &path).push("facts");
@@ -17,7 +21,7 @@ pub(crate) async fn stat<E: RemoteExec>(place: &RemotePlace<E>, cx: &OpContext, 
 }
 
 pub(crate) async fn resolve<E: RemoteExec>(
-    place: &RemotePlace<E>,
+    place: &RemotePlaceClient<E>,
     cx: &OpContext,
     path: VfsPath,
 ) -> Result<ResolveResult> {

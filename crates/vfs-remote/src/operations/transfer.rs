@@ -8,14 +8,14 @@ use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, RenameReque
 
 use crate::exec::RemoteExec;
 use crate::operations::stat::{refuse_reserved, unreadable};
-use crate::remote_place::{RemotePlace, ScriptResponse};
+use crate::remote_place_client::{RemotePlaceClient, ScriptResponse};
 use crate::script::entry_metadata::EntryMetadata;
 use crate::script::functions;
 use crate::script::reply::Reply;
 use crate::script::{PathResolution, Script};
 
 pub(crate) async fn rename<E: RemoteExec>(
-    place: &Arc<RemotePlace<E>>,
+    place: &Arc<RemotePlaceClient<E>>,
     cx: &OpContext,
     request: RenameRequest,
 ) -> Result<RenameResult> {
@@ -35,7 +35,7 @@ pub(crate) async fn rename<E: RemoteExec>(
 }
 
 pub(crate) async fn copy<E: RemoteExec>(
-    place: &Arc<RemotePlace<E>>,
+    place: &Arc<RemotePlaceClient<E>>,
     cx: &OpContext,
     request: CopyRequest,
 ) -> Result<CopyResult> {
@@ -66,7 +66,7 @@ fn check(from: &VfsPath, to: &VfsPath) -> Result<()> {
     refuse_reserved(to)
 }
 
-async fn begin<E: RemoteExec>(place: &RemotePlace<E>, cx: &OpContext, from: &VfsPath) -> Result<Script> {
+async fn begin<E: RemoteExec>(place: &RemotePlaceClient<E>, cx: &OpContext, from: &VfsPath) -> Result<Script> {
     place.changing(cx, from, functions::TRANSFER).await
 }
 

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest, WriteResult};
 
 use crate::exec::RemoteExec;
-use crate::operations::staged_content::{PartTransfer, StagedContent};
+use crate::operations::remote_staged_content::{PartTransferMethod, RemoteStagedContent};
 use crate::operations::stat::{facts, refuse_reserved, unreadable};
-use crate::remote_place::{RemotePlace, SCRIPT_ROOM, ScriptResponse};
+use crate::remote_place_client::{RemotePlaceClient, SCRIPT_ROOM, ScriptResponse};
 use crate::script::entry_metadata::{EntryMetadata, stat_format};
 use crate::script::functions;
 use crate::script::reply::Reply;
@@ -18,7 +18,7 @@ use crate::script::{PathResolution, Script, printable, quoted};
 const MAX_INLINE_BYTES: usize = 32 << 10;
 
 pub(crate) async fn write<E: RemoteExec>(
-    place: &Arc<RemotePlace<E>>,
+    place: &Arc<RemotePlaceClient<E>>,
     cx: &OpContext,
     request: WriteRequest,
 ) -> Result<WriteResult> {
@@ -39,7 +39,7 @@ pub(crate) async fn write<E: RemoteExec>(
 
 /// Writes `content` to `path`. Returns whether the file is new, and its metadata.
 pub(crate) async fn put<E: RemoteExec>(
-    place: &Arc<RemotePlace<E>>,
+    place: &Arc<RemotePlaceClient<E>>,
     cx: &OpContext,
     path: &VfsPath,
     content: NewContent<'_, E>,
@@ -111,7 +111,7 @@ pub(crate) enum NewContent<'a, E: RemoteExec> {
     /// In memory of this process.
     Memory(&'a Bytes),
     /// In a file that is staged in the place.
-    Staged(&'a StagedContent<E>),
+    Staged(&'a RemoteStagedContent<E>),
 }
 
 impl<'a, E: RemoteExec> NewContent<'a, E> {
@@ -137,12 +137,12 @@ enum ContentDelivery<'a, E: RemoteExec> {
     /// On standard input.
     Stdin(&'a Bytes),
     /// From a staged file, which a failed script does not remove, so that another script can use it.
-    Staged(StagedContent<E>),
+    Staged(RemoteStagedContent<E>),
 }
 
 impl<'a, E: RemoteExec> ContentDelivery<'a, E> {
     async fn of(
-        place: &Arc<RemotePlace<E>>,
+        place: &Arc<RemotePlaceClient<E>>,
         cx: &OpContext,
         path: &VfsPath,
         content: &NewContent<'a, E>,
@@ -161,8 +161,8 @@ impl<'a, E: RemoteExec> ContentDelivery<'a, E> {
         if transport.max_stdin_bytes > 0 && content.len() as u64 <= transport.max_stdin_bytes {
             return Ok(Self::Stdin(content));
         }
-        let transfer = PartTransfer::of(place).await?;
-        Ok(Self::Staged(StagedContent::stage(place, cx, path, content, transfer).await?))
+        let transfer = PartTransferMethod::of(place).await?;
+        Ok(Self::Staged(RemoteStagedContent::stage(place, cx, path, content, transfer).await?))
     }
 
     /// Adds the content to `script`. Returns the commands that receive it in the directory of the file.
@@ -190,7 +190,7 @@ impl<'a, E: RemoteExec> ContentDelivery<'a, E> {
     }
 }
 
-impl<E: RemoteExec> RemotePlace<E> {
+impl<E: RemoteExec> RemotePlaceClient<E> {
     /// Creates a script that can change an entry, with the functions `functions`.
     pub(crate) async fn changing(&self, cx: &OpContext, path: &VfsPath, functions: &str) -> Result<Script> {
         // A locked entry is polled fifty times a second.

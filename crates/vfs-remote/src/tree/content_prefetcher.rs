@@ -11,7 +11,7 @@ use vfs_core::{ErrorKind, OpContext, Result, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::operations::read::ANSWER_ROOM;
-use crate::remote_place::{RemotePlace, SCRIPT_ROOM};
+use crate::remote_place_client::{RemotePlaceClient, SCRIPT_ROOM};
 use crate::script::entry_metadata::EntryMetadata;
 use crate::script::reply::Reply;
 use crate::script::{Script, quoted};
@@ -83,7 +83,7 @@ impl ContentPrefetcher {
     /// `None` if the file has to be fetched by itself.
     pub(crate) fn open<E: RemoteExec>(
         &self,
-        place: &RemotePlace<E>,
+        place: &RemotePlaceClient<E>,
         cx: &OpContext,
         runtime: &Handle,
         path: &VfsPath,
@@ -177,7 +177,7 @@ const GO: &str = r#"go() {
 ok() { [ -f "./$1" ] && [ ! -L "./$1" ] && [ -r "./$1" ]; }
 set --"#;
 
-impl<E: RemoteExec> RemotePlace<E> {
+impl<E: RemoteExec> RemotePlaceClient<E> {
     /// Returns the metadata and contents of those of `paths` that are plain files, all at one moment. If the files
     /// change meanwhile, the result is empty.
     pub(crate) async fn many(

@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Problem, Result, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::operations::stat::{RESERVED, unreadable};
-use crate::remote_place::RemotePlace;
+use crate::remote_place_client::RemotePlaceClient;
 use crate::script::entry_metadata::EntryMetadata;
 use crate::script::error::only_gaps;
 use crate::script::{PathResolution, Script, quoted};
@@ -60,12 +60,12 @@ pub(crate) enum ListingDepth {
     /// This number of levels.
     Levels(u32),
     /// All levels.
-    All(HeavyDirectories),
+    All(HeavyDirectoryHandling),
 }
 
 /// Whether a listing enters directories that most searches leave out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HeavyDirectories {
+pub(crate) enum HeavyDirectoryHandling {
     /// Each directory is entered.
     Entered,
     /// Directories that are usually large are listed and not entered.
@@ -87,8 +87,8 @@ impl ListingDepth {
                 let pattern = format!(".{}", "/*".repeat(levels.max(1) as usize));
                 format!("! -name . \\( -path {} -prune -o ! -name . \\)", quoted(&pattern))
             }
-            ListingDepth::Levels(_) | ListingDepth::All(HeavyDirectories::Entered) => "! -name .".to_owned(),
-            ListingDepth::All(HeavyDirectories::Skipped) => {
+            ListingDepth::Levels(_) | ListingDepth::All(HeavyDirectoryHandling::Entered) => "! -name .".to_owned(),
+            ListingDepth::All(HeavyDirectoryHandling::Skipped) => {
                 let names: Vec<_> = HEAVY.iter().map(|name| format!("-name {}", quoted(name))).collect();
                 format!("! -name . \\( -type d \\( {} \\) -prune -o ! -name . \\)", names.join(" -o "))
             }
@@ -100,8 +100,8 @@ impl ListingDepth {
         match self {
             ListingDepth::Level => false,
             ListingDepth::Levels(levels) => levels > MAX_LEVELS || depth < levels as usize,
-            ListingDepth::All(HeavyDirectories::Entered) => true,
-            ListingDepth::All(HeavyDirectories::Skipped) => !name.starts_with('.') && !HEAVY.contains(&name),
+            ListingDepth::All(HeavyDirectoryHandling::Entered) => true,
+            ListingDepth::All(HeavyDirectoryHandling::Skipped) => !name.starts_with('.') && !HEAVY.contains(&name),
         }
     }
 }
@@ -132,7 +132,7 @@ l) die raced ;;
 *) die special ;;
 esac"#;
 
-impl<E: RemoteExec> RemotePlace<E> {
+impl<E: RemoteExec> RemotePlaceClient<E> {
     /// Lists the entries at and below `path`.
     pub(crate) async fn list(&self, cx: &OpContext, path: &VfsPath, max_depth: ListingDepth) -> Result<SearchRoot> {
         let mut script: Script = self.script(cx, path).await?;

@@ -11,7 +11,7 @@ use libtest_mimic::{Completion, Trial};
 use tempfile::TempDir;
 use vfs_core::VfsPath;
 use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
-use vfs_testkit::{LinkMaker, Target, TargetFactory, Tier};
+use vfs_testkit::{LawTier, LinkMaker, Target, TargetFactory};
 
 use crate::narrow::Narrow;
 
@@ -123,7 +123,7 @@ impl Place {
             let reason = reason.clone();
             return vec![Trial::ignorable_test(self.name, move || Ok(Completion::ignored_with(reason)))];
         }
-        vfs_testkit::trials(TargetFactory::new(self.name, move || place.target()).tier(Tier::Storage))
+        vfs_testkit::trials(TargetFactory::new(self.name, move || place.target()).tier(LawTier::Storage))
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use vfs_core::{Error, ErrorKind};
 use vfs_remote::http::{Agentkit, BearerToken, HttpRun, HttpRunConfig, JsonApi, ReplayPolicy, VolcengineSignature};
-use vfs_remote::{Invocation, RemoteExec, RemoteExit, RetainedOutput};
+use vfs_remote::{Invocation, OutputRetention, RemoteExec, RemoteExit};
 
 use crate::{HANG_TIMEOUT, TIMES, exited, long_sleep, program, run, runs, timed_out, trial, until};
 use service::{Fate, Kind, Service};
@@ -118,7 +118,7 @@ async fn an_output_over_the_limit_is_truncated_and_reported(kind: Kind) {
     let answer = place(&service).run(invocation).await.expect("an answer");
     assert_eq!((answer.exit, answer.truncated, answer.stdout.len()), (RemoteExit::Exited(5), true, 10));
     let mut ends = Invocation::new("printf 0123456789abcdefghij");
-    (ends.max_output_bytes, ends.keep) = (5, RetainedOutput::Ends);
+    (ends.max_output_bytes, ends.keep) = (5, OutputRetention::Ends);
     let answer = place(&service).run(ends).await.expect("an answer");
     assert_eq!((&answer.stdout[..], answer.truncated, answer.stdout_bytes), (&b"01hij"[..], true, 20));
 }

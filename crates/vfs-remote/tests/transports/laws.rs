@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, join_all};
 use tempfile::TempDir;
 use vfs_core::ErrorKind;
-use vfs_remote::{Invocation, RemoteExec, RemoteExit, RemoteOutput, RetainedOutput};
+use vfs_remote::{Invocation, OutputRetention, RemoteExec, RemoteExit, RemoteOutput};
 
 use crate::{HANG_TIMEOUT, Place, exited, long_sleep, run, runs, timed_out, until};
 
@@ -113,7 +113,7 @@ async fn an_output_over_the_limit_is_truncated_and_reported(place: Place) {
     assert_eq!((&answer.stdout[..], &answer.stderr[..]), (&b"0123"[..], &b"abcd"[..]));
     assert_eq!((answer.exit, answer.truncated), (RemoteExit::Exited(5), true));
     assert_eq!((answer.stdout_bytes, answer.stderr_bytes), (10, 10));
-    limited.keep = RetainedOutput::Ends;
+    limited.keep = OutputRetention::Ends;
     assert_eq!(place.run(limited.clone()).await.expect("an answer").stdout, "0189");
     limited.max_output_bytes = 10;
     assert!(!place.run(limited).await.expect("an answer").truncated);

@@ -42,7 +42,7 @@ pub(crate) enum CommandSession {
 
 /// Whether a command sees the processes of the host and its host name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HostVisibility {
+pub(crate) enum HostProcessVisibility {
     /// The command has a `/proc` and a host name of its own.
     Hidden,
     /// The command has those of this process, for containers whose filter forbids others.
@@ -51,7 +51,7 @@ pub(crate) enum HostVisibility {
 
 /// How commands are prevented from creating user namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NestedUserNamespaces {
+pub(crate) enum UserNamespacePrevention {
     /// By an option of bubblewrap.
     Disabled,
     /// By the filter of system calls alone, since this version of bubblewrap has no option.
@@ -60,7 +60,7 @@ pub(crate) enum NestedUserNamespaces {
 
 /// Requirements of the helper for mounting covers deep in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NestedMountSupport {
+pub(crate) enum NestedCoverRequirements {
     /// Nothing: it mounts none.
     None,
     /// The capability to mount, and an empty file and directory; the content of the file comes from this descriptor.
@@ -75,15 +75,15 @@ pub(crate) struct BubblewrapPlan<'a> {
     pub(crate) network: Network,
     pub(crate) session: CommandSession,
     pub(crate) identity: CommandUser,
-    pub(crate) outside: HostVisibility,
-    pub(crate) nested_users: NestedUserNamespaces,
+    pub(crate) outside: HostProcessVisibility,
+    pub(crate) nested_users: UserNamespacePrevention,
     pub(crate) tmp_bytes: u64,
     /// Generated files, with the descriptors that have their content.
     pub(crate) written: Vec<(i32, PathBuf)>,
     /// Mounts over the tree, with their paths.
     pub(crate) covers: Vec<(String, BindOver)>,
     /// Requirements of the helper for mounting covers.
-    pub(crate) nested: NestedMountSupport,
+    pub(crate) nested: NestedCoverRequirements,
     /// A descriptor that stays open as long as a process runs inside.
     pub(crate) lock: Option<i32>,
     pub(crate) filter: Option<i32>,
@@ -114,21 +114,21 @@ fn add_isolation(line: &mut BubblewrapArguments, plan: &BubblewrapPlan<'_>) {
     if plan.network == Network::Off {
         line.words(["--unshare-net"]);
     }
-    if plan.outside == HostVisibility::Hidden {
+    if plan.outside == HostProcessVisibility::Hidden {
         line.words(["--hostname", "sandbox"]);
     }
     line.words(["--die-with-parent"]);
     if plan.session == CommandSession::New {
         line.words(["--new-session"]);
     }
-    if plan.nested_users == NestedUserNamespaces::Disabled {
+    if plan.nested_users == UserNamespacePrevention::Disabled {
         line.words(["--disable-userns"]);
     }
     if plan.identity == CommandUser::Ordinary {
         let id = CommandUser::ORDINARY.to_string();
         line.words(["--uid", &id, "--gid", &id, "--cap-drop", "ALL"]);
     }
-    if plan.nested != NestedMountSupport::None {
+    if plan.nested != NestedCoverRequirements::None {
         line.words(["--cap-add", "CAP_SYS_ADMIN"]);
     }
 }
@@ -147,14 +147,14 @@ fn add_system(line: &mut BubblewrapArguments, plan: &BubblewrapPlan<'_>) {
         line.words(["--perms", "0444", "--file", &descriptor.to_string()]);
         line.0.push(at.into());
     }
-    if let NestedMountSupport::Made(empty) = plan.nested {
+    if let NestedCoverRequirements::Made(empty) = plan.nested {
         line.words(["--perms", "0000", "--file", &empty.to_string(), nested_covers::HIDDEN_FILE]);
         line.words(["--perms", "0000", "--dir", nested_covers::HIDDEN_DIRECTORY]);
     }
     let shared = plan.tmp_bytes.min(64 << 20).to_string();
     match plan.outside {
-        HostVisibility::Hidden => line.words(["--proc", "/proc"]),
-        HostVisibility::Visible => line.words(["--ro-bind", "/proc", "/proc"]),
+        HostProcessVisibility::Hidden => line.words(["--proc", "/proc"]),
+        HostProcessVisibility::Visible => line.words(["--ro-bind", "/proc", "/proc"]),
     }
     line.words(["--dev", "/dev"]);
     if plan.identity == CommandUser::Ordinary {
@@ -237,13 +237,13 @@ mod tests {
             tools: &[],
             network: Network::Off,
             session: CommandSession::New,
-            outside: HostVisibility::Hidden,
+            outside: HostProcessVisibility::Hidden,
             identity: CommandUser::Same,
-            nested_users: NestedUserNamespaces::LeftToFilter,
+            nested_users: UserNamespacePrevention::LeftToFilter,
             tmp_bytes: 4096,
             written: Vec::new(),
             covers: Vec::new(),
-            nested: NestedMountSupport::None,
+            nested: NestedCoverRequirements::None,
             lock: None,
             filter: None,
             directory: "/",
@@ -274,9 +274,9 @@ mod tests {
         let table: &[(&str, Change)] = &[
             ("- --unshare-net", |plan| plan.network = Network::Host),
             ("- --new-session", |plan| plan.session = CommandSession::OfTerminal),
-            ("+ --disable-userns", |plan| plan.nested_users = NestedUserNamespaces::Disabled),
-            ("- --hostname sandbox", |plan| plan.outside = HostVisibility::Visible),
-            ("+ --ro-bind /proc /proc --dev /dev", |plan| plan.outside = HostVisibility::Visible),
+            ("+ --disable-userns", |plan| plan.nested_users = UserNamespacePrevention::Disabled),
+            ("- --hostname sandbox", |plan| plan.outside = HostProcessVisibility::Visible),
+            ("+ --ro-bind /proc /proc --dev /dev", |plan| plan.outside = HostProcessVisibility::Visible),
             ("+ --uid 1000 --gid 1000 --cap-drop ALL", |plan| plan.identity = CommandUser::Ordinary),
             ("+ --dev /dev --ro-bind /proc/sys /proc/sys --ro-bind /dev/null /proc/kcore --perms", |plan| {
                 plan.identity = CommandUser::Ordinary;
@@ -287,9 +287,9 @@ mod tests {
             ("+ --ro-bind /opt/tools /opt/tools", |plan| {
                 plan.tools = Box::leak(Box::new([PathBuf::from("/opt/tools")]))
             }),
-            ("+ --cap-add CAP_SYS_ADMIN", |plan| plan.nested = NestedMountSupport::Made(5)),
+            ("+ --cap-add CAP_SYS_ADMIN", |plan| plan.nested = NestedCoverRequirements::Made(5)),
             ("+ --perms 0000 --file 5 /run/vfs-hidden-file --perms 0000 --dir /run/vfs-hidden-directory", |plan| {
-                plan.nested = NestedMountSupport::Made(5);
+                plan.nested = NestedCoverRequirements::Made(5);
             }),
             ("+ --sync-fd 9 --chdir / --", |plan| plan.lock = Some(9)),
             ("+ --bind-fd 3 /w --ro-bind-fd 4 /w/.git --remount-ro /dev", |plan| {

@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStringExt as _;
 use vfs_core::backend::Access;
 use vfs_core::{Error, ErrorKind, Result};
 
-use crate::config::Protection;
-use crate::protect::nested_covers::{NestedCover, NestedEntry};
+use crate::config::ProtectionLevel;
+use crate::protect::nested_covers::{NestedCoverKind, NestedEntry};
 use crate::protect::open_mount::OpenMount;
-use crate::protect::tree_scan::{ScanEntry, ScanEntryKind};
+use crate::protect::tree_scan::{ScanMatch, ScanMatchReason};
 
 /// Upper bound on the entries that are covered in one command: the kernel bounds the mounts of a namespace, too.
 const MAX_NESTED_COVERS: usize = 4_096;
@@ -21,8 +21,8 @@ const MAX_DENIED_SOCKETS: usize = 1_024;
 /// Returns how the helper covers these entries, each directory before the entries in it. `socket` covers sockets.
 pub(crate) fn nested_entries(
     mounts: &[OpenMount],
-    entries: &[(usize, ScanEntry)],
-    socket: NestedCover,
+    entries: &[(usize, ScanMatch)],
+    socket: NestedCoverKind,
 ) -> Result<Vec<NestedEntry>> {
     let mut nested: Vec<NestedEntry> = Vec::new();
     // Outermost directory with each of these covers around the current entry.
@@ -31,22 +31,22 @@ pub(crate) fn nested_entries(
     let mut denied_sockets = 0;
     for (number, entry) in entries {
         let Some(mount) = mounts.get(*number) else { continue };
-        let hidden = if entry.is_directory() { NestedCover::HiddenDirectory } else { NestedCover::HiddenFile };
+        let hidden = if entry.is_directory() { NestedCoverKind::HiddenDirectory } else { NestedCoverKind::HiddenFile };
         let cover = match entry.kind {
-            ScanEntryKind::Link | ScanEntryKind::RootRepository => continue,
-            ScanEntryKind::Name(Protection::ReadOnly) | ScanEntryKind::Repository => NestedCover::ReadOnly,
-            ScanEntryKind::Name(Protection::Hidden) | ScanEntryKind::Unlistable => hidden,
-            ScanEntryKind::Socket => socket,
+            ScanMatchReason::Link | ScanMatchReason::RootRepository => continue,
+            ScanMatchReason::Name(ProtectionLevel::ReadOnly) | ScanMatchReason::Repository => NestedCoverKind::ReadOnly,
+            ScanMatchReason::Name(ProtectionLevel::Hidden) | ScanMatchReason::Unlistable => hidden,
+            ScanMatchReason::Socket => socket,
         };
-        if cover == NestedCover::ReadOnly && mount.access != Access::ReadWrite {
+        if cover == NestedCoverKind::ReadOnly && mount.access != Access::ReadWrite {
             continue;
         }
         let path = [mount.at.as_str().as_bytes(), &entry.path].concat();
         let is_below = |above: &Option<Vec<u8>>| above.as_ref().is_some_and(|above| path.starts_with(above));
-        if is_below(&hidden_above) || (cover == NestedCover::ReadOnly && is_below(&read_only_above)) {
+        if is_below(&hidden_above) || (cover == NestedCoverKind::ReadOnly && is_below(&read_only_above)) {
             continue;
         }
-        if cover == NestedCover::DeniedSocket {
+        if cover == NestedCoverKind::DeniedSocket {
             if denied_sockets == MAX_DENIED_SOCKETS || newest_covered.is_some_and(|newest| changed_at(entry) > newest) {
                 continue;
             }
@@ -60,9 +60,9 @@ pub(crate) fn nested_entries(
         }
         let prefix = || Some([&*path, b"/"].concat());
         match cover {
-            NestedCover::HiddenDirectory => hidden_above = prefix(),
-            NestedCover::ReadOnly => read_only_above = prefix(),
-            NestedCover::HiddenFile | NestedCover::DeniedSocket => {}
+            NestedCoverKind::HiddenDirectory => hidden_above = prefix(),
+            NestedCoverKind::ReadOnly => read_only_above = prefix(),
+            NestedCoverKind::HiddenFile | NestedCoverKind::DeniedSocket => {}
         }
         let file = Some((entry.status.st_dev, entry.status.st_ino));
         nested.push(NestedEntry { path: OsString::from_vec(path), cover, file });
@@ -71,13 +71,13 @@ pub(crate) fn nested_entries(
 }
 
 /// Returns the time of change of the newest socket that is covered; `None` if all sockets are covered.
-fn newest_covered_socket(entries: &[(usize, ScanEntry)]) -> Option<(i64, u64)> {
-    let sockets = entries.iter().filter(|(_, entry)| entry.kind == ScanEntryKind::Socket);
+fn newest_covered_socket(entries: &[(usize, ScanMatch)]) -> Option<(i64, u64)> {
+    let sockets = entries.iter().filter(|(_, entry)| entry.kind == ScanMatchReason::Socket);
     let mut times: Vec<_> = sockets.map(|(_, entry)| changed_at(entry)).collect();
     (times.len() > MAX_DENIED_SOCKETS).then(|| *times.select_nth_unstable(MAX_DENIED_SOCKETS - 1).1)
 }
 
 /// Returns the time of the last change of the entry, which no process can set.
-fn changed_at(entry: &ScanEntry) -> (i64, u64) {
+fn changed_at(entry: &ScanMatch) -> (i64, u64) {
     (entry.status.st_ctime, entry.status.st_ctime_nsec)
 }

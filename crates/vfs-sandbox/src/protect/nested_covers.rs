@@ -26,7 +26,7 @@ pub(crate) const HIDDEN_DIRECTORY: &str = "/run/vfs-hidden-directory";
 
 /// How an entry is covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NestedCover {
+pub(crate) enum NestedCoverKind {
     /// By a read-only mount of the entry itself.
     ReadOnly,
     HiddenFile,
@@ -35,7 +35,7 @@ pub(crate) enum NestedCover {
     DeniedSocket,
 }
 
-impl NestedCover {
+impl NestedCoverKind {
     const WORDS: [(Self, u8); 4] =
         [(Self::ReadOnly, b'r'), (Self::HiddenFile, b'f'), (Self::HiddenDirectory, b'd'), (Self::DeniedSocket, b's')];
 }
@@ -45,7 +45,7 @@ impl NestedCover {
 pub(crate) struct NestedEntry {
     /// Path of the entry in the sandbox.
     pub(crate) path: OsString,
-    pub(crate) cover: NestedCover,
+    pub(crate) cover: NestedCoverKind,
     /// Device and inode of the entry, if it is to be verified.
     pub(crate) file: Option<(u64, u64)>,
 }
@@ -54,7 +54,8 @@ pub(crate) struct NestedEntry {
 pub(crate) fn encode(entries: &[NestedEntry]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in entries {
-        let word = NestedCover::WORDS.iter().find(|(cover, _)| *cover == entry.cover).map_or(b'f', |(_, word)| *word);
+        let word =
+            NestedCoverKind::WORDS.iter().find(|(cover, _)| *cover == entry.cover).map_or(b'f', |(_, word)| *word);
         let (device, inode) = entry.file.unwrap_or_default();
         bytes.push(word);
         bytes.extend_from_slice(format!(" {device} {inode} ").as_bytes());
@@ -70,7 +71,7 @@ fn decode(bytes: &[u8]) -> Option<Vec<NestedEntry>> {
     let entry = |record: &[u8]| {
         let mut fields = record.strip_suffix(&[0])?.splitn(4, |byte| *byte == b' ');
         let word = fields.next()?;
-        let (cover, _) = NestedCover::WORDS.into_iter().find(|(_, other)| word == [*other])?;
+        let (cover, _) = NestedCoverKind::WORDS.into_iter().find(|(_, other)| word == [*other])?;
         let file = (number(fields.next()?)?, number(fields.next()?)?);
         let path = OsString::from_vec(fields.next()?.to_vec());
         Some(NestedEntry { path, cover, file: Some(file).filter(|(_, inode)| *inode != 0) })
@@ -96,18 +97,18 @@ pub(crate) fn mount_covers() -> Result<(), String> {
         }
         let not_covered = |errno: Errno| format!("{} cannot be covered: {errno}", display(&entry.path));
         let target = match find(entry)? {
-            CoverTarget::Entry(target) => target,
-            CoverTarget::ClosedDirectory(directory, path) => {
+            LocatedCoverTarget::Entry(target) => target,
+            LocatedCoverTarget::ClosedDirectory(directory, path) => {
                 mount_over(&hidden_directory, &directory).map_err(not_covered)?;
                 closed.push(path);
                 continue;
             }
-            CoverTarget::Vanished => continue,
+            LocatedCoverTarget::Vanished => continue,
         };
         let cover = match entry.cover {
-            NestedCover::ReadOnly => &target,
-            NestedCover::HiddenFile | NestedCover::DeniedSocket => &hidden_file,
-            NestedCover::HiddenDirectory => &hidden_directory,
+            NestedCoverKind::ReadOnly => &target,
+            NestedCoverKind::HiddenFile | NestedCoverKind::DeniedSocket => &hidden_file,
+            NestedCoverKind::HiddenDirectory => &hidden_directory,
         };
         mount_over(cover, &target).map_err(not_covered)?;
     }
@@ -132,7 +133,7 @@ const TARGET: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXE
 
 /// Target of a cover.
 #[derive(Debug)]
-enum CoverTarget {
+enum LocatedCoverTarget {
     Entry(OwnedFd),
     /// A directory above the entry that this process may not search, with its path and a final `/`. The owner could
     /// permit the search, so the whole directory is hidden.
@@ -142,9 +143,9 @@ enum CoverTarget {
 }
 
 /// Finds an entry and verifies that it is the file that the scan found.
-fn find(entry: &NestedEntry) -> Result<CoverTarget, String> {
+fn find(entry: &NestedEntry) -> Result<LocatedCoverTarget, String> {
     let replaced = || match entry.cover {
-        NestedCover::DeniedSocket => Ok(CoverTarget::Vanished),
+        NestedCoverKind::DeniedSocket => Ok(LocatedCoverTarget::Vanished),
         _ => {
             let path = display(&entry.path);
             Err(format!("{path} was replaced while the command was started, which is not run; try again"))
@@ -156,7 +157,7 @@ fn find(entry: &NestedEntry) -> Result<CoverTarget, String> {
     for name in names {
         file = match openat(&file, OsStr::from_bytes(name), TARGET, Mode::empty()) {
             Ok(next) => next,
-            Err(Errno::ACCESS) => return Ok(CoverTarget::ClosedDirectory(file, path)),
+            Err(Errno::ACCESS) => return Ok(LocatedCoverTarget::ClosedDirectory(file, path)),
             Err(_) => return replaced(),
         };
         path.extend_from_slice(name);
@@ -164,7 +165,7 @@ fn find(entry: &NestedEntry) -> Result<CoverTarget, String> {
     }
     let is_same =
         entry.file.is_none_or(|expected| fstat(&file).is_ok_and(|status| expected == (status.st_dev, status.st_ino)));
-    if is_same { Ok(CoverTarget::Entry(file)) } else { replaced() }
+    if is_same { Ok(LocatedCoverTarget::Entry(file)) } else { replaced() }
 }
 
 /// Mounts `cover` read-only on `target`.
@@ -208,10 +209,10 @@ mod tests {
     fn a_list_is_read_back_as_it_was_written() {
         let entry = |path: &[u8], cover, file| NestedEntry { path: OsString::from_vec(path.to_vec()), cover, file };
         let entries = [
-            entry(b"/w/a b\n/.git", NestedCover::ReadOnly, Some((2049, 17))),
-            entry(b"/w/\xff/.env", NestedCover::HiddenFile, Some((1, u64::MAX))),
-            entry(b"/etc/decoy", NestedCover::HiddenDirectory, None),
-            entry(b"/w/socket", NestedCover::DeniedSocket, Some((1, 2))),
+            entry(b"/w/a b\n/.git", NestedCoverKind::ReadOnly, Some((2049, 17))),
+            entry(b"/w/\xff/.env", NestedCoverKind::HiddenFile, Some((1, u64::MAX))),
+            entry(b"/etc/decoy", NestedCoverKind::HiddenDirectory, None),
+            entry(b"/w/socket", NestedCoverKind::DeniedSocket, Some((1, 2))),
         ];
         assert_eq!(decode(&encode(&entries)).expect("it is whole"), entries);
         assert_eq!(decode(b"").expect("nothing to cover"), []);
@@ -231,16 +232,16 @@ mod tests {
         let file = Some((status.st_dev, status.st_ino));
         let entry = |path: std::path::PathBuf, file| NestedEntry {
             path: path.into_os_string(),
-            cover: NestedCover::HiddenDirectory,
+            cover: NestedCoverKind::HiddenDirectory,
             file,
         };
-        assert!(matches!(find(&entry(path.clone(), file)), Ok(CoverTarget::Entry(_))));
+        assert!(matches!(find(&entry(path.clone(), file)), Ok(LocatedCoverTarget::Entry(_))));
         find(&entry(path, Some((status.st_dev, status.st_ino + 1)))).expect_err("another file");
         find(&entry(directory.path().join("link/passwd"), None)).expect_err("below a link");
         find(&entry(directory.path().join("missing"), None)).expect_err("nothing is there");
-        let socket = |path, file| NestedEntry { cover: NestedCover::DeniedSocket, ..entry(path, file) };
+        let socket = |path, file| NestedEntry { cover: NestedCoverKind::DeniedSocket, ..entry(path, file) };
         let [missing, replaced] = ["missing", "a"].map(|name| socket(directory.path().join(name), Some((0, 0))));
-        assert!(matches!(find(&missing), Ok(CoverTarget::Vanished)));
-        assert!(matches!(find(&replaced), Ok(CoverTarget::Vanished)));
+        assert!(matches!(find(&missing), Ok(LocatedCoverTarget::Vanished)));
+        assert!(matches!(find(&replaced), Ok(LocatedCoverTarget::Vanished)));
     }
 }

@@ -10,11 +10,11 @@ use vfs_core::backend::Access;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::{LocalBackend, LocalConfig};
 
-use crate::config::{Mount, Protected, Protection, SandboxConfig};
+use crate::config::{Mount, ProtectedPath, ProtectionLevel, SandboxConfig};
 use crate::file_descriptors::{duplicate, few_descriptors, is_same, path_of};
 use crate::namespaces::system_files::SystemFiles;
 use crate::protect::placeholders::{PlaceholderResult, Placeholders};
-use crate::self_test_cache::{CacheExposure, exposed_below};
+use crate::self_test_cache::{SelfTestCacheExposure, exposed_below};
 
 /// A mount whose directory stays open, so that commands and file tools use the same directory after a rename.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct OpenMount {
     pub(crate) files: LocalBackend,
     pub(crate) root: OwnedFd,
     /// The protected paths, and those of the directory of the self-test cache, below this mount.
-    pub(crate) protected: Vec<Protected>,
+    pub(crate) protected: Vec<ProtectedPath>,
     /// Whether the directory of the self-test cache is, or would be, below this mount.
     pub(crate) exposes_self_test_cache: bool,
     /// Path of the directory on the host when it was opened.
@@ -83,7 +83,7 @@ impl OpenMount {
         for tool in tools {
             // A missing tool is not shown.
             let Ok(real) = real_path(tool) else { continue };
-            if exposed_below(&real) != CacheExposure::Below(Vec::new()) {
+            if exposed_below(&real) != SelfTestCacheExposure::Below(Vec::new()) {
                 let message = format!("the tools at {} {EXPOSES_CACHE}", tool.display());
                 return Err(Error::invalid_argument(message));
             }
@@ -168,7 +168,7 @@ impl OpenMount {
 
     fn cover_path(
         &self,
-        protected: &Protected,
+        protected: &ProtectedPath,
         mut placeholders: Option<&Placeholders>,
         covers: &mut BTreeMap<String, (PathCover, OwnedFd)>,
     ) -> Result<()> {
@@ -223,16 +223,18 @@ impl OpenMount {
                 continue;
             }
             let what = match protected.protection {
-                Protection::ReadOnly => PathCover::ReadOnly,
-                Protection::Hidden if FileType::from_raw_mode(status.st_mode).is_dir() => PathCover::HiddenDirectory,
-                Protection::Hidden => PathCover::HiddenFile,
+                ProtectionLevel::ReadOnly => PathCover::ReadOnly,
+                ProtectionLevel::Hidden if FileType::from_raw_mode(status.st_mode).is_dir() => {
+                    PathCover::HiddenDirectory
+                }
+                ProtectionLevel::Hidden => PathCover::HiddenFile,
             };
             covers.insert(path.clone(), (what, found));
         }
         Ok(())
     }
 
-    fn path_of(&self, protected: &Protected) -> VfsPath {
+    fn path_of(&self, protected: &ProtectedPath) -> VfsPath {
         self.at.join(protected.path.relative()).unwrap_or_else(|_| self.at.clone())
     }
 }
@@ -242,13 +244,13 @@ const EXPOSES_CACHE: &str = "would show commands the directory in which sandboxe
                               directory beside it or below it";
 
 /// Returns the paths of the directory of the self-test cache below `directory`, to be hidden.
-fn exposed_cache_paths(directory: &Path) -> Result<Vec<Protected>> {
+fn exposed_cache_paths(directory: &Path) -> Result<Vec<ProtectedPath>> {
     match exposed_below(directory) {
-        CacheExposure::Below(paths) => {
-            let hidden = |path| Protected { path, protection: Protection::Hidden };
+        SelfTestCacheExposure::Below(paths) => {
+            let hidden = |path| ProtectedPath { path, protection: ProtectionLevel::Hidden };
             Ok(paths.into_iter().map(hidden).collect())
         }
-        CacheExposure::Whole => Err(Error::invalid_argument(format!("the directory {EXPOSES_CACHE}"))),
+        SelfTestCacheExposure::Whole => Err(Error::invalid_argument(format!("the directory {EXPOSES_CACHE}"))),
     }
 }
 

@@ -15,16 +15,16 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 pub(crate) use self::scan_budget::ScanBudget;
 use self::scan_budget::refused;
-use self::scan_rules::RepositoryShape;
+use self::scan_rules::RepositoryMarkers;
 pub(crate) use self::scan_rules::ScanRules;
-use crate::config::Protection;
+use crate::config::ProtectionLevel;
 use crate::protect::open_mount::OpenMount;
 
 /// Reason for which a scan returns an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ScanEntryKind {
+pub(crate) enum ScanMatchReason {
     /// The entry has a protected name.
-    Name(Protection),
+    Name(ProtectionLevel),
     /// The entry is a link that has a protected name.
     Link,
     /// The entry is a directory that git takes for a repository, whatever its name.
@@ -40,21 +40,21 @@ pub(crate) enum ScanEntryKind {
 
 /// An entry that a scan found.
 #[derive(Debug)]
-pub(crate) struct ScanEntry {
+pub(crate) struct ScanMatch {
     /// The path below the mount, with a `/` before each name. Names need not be UTF-8.
     pub(crate) path: Vec<u8>,
-    pub(crate) kind: ScanEntryKind,
+    pub(crate) kind: ScanMatchReason,
     pub(crate) status: Stat,
 }
 
-impl ScanEntry {
+impl ScanMatch {
     pub(crate) fn is_directory(&self) -> bool {
         FileType::from_raw_mode(self.status.st_mode) == FileType::Directory
     }
 
     /// Returns whether the entry is covered in commands.
     pub(crate) fn is_covered(&self) -> bool {
-        !matches!(self.kind, ScanEntryKind::Link | ScanEntryKind::RootRepository)
+        !matches!(self.kind, ScanMatchReason::Link | ScanMatchReason::RootRepository)
     }
 }
 
@@ -69,7 +69,7 @@ impl OpenMount {
     ///
     /// `quota_exceeded` if `budget` is exhausted or directories are nested too deep; `unavailable` if an entry cannot be examined;
     /// and those of [`OpContext::check`](vfs_core::OpContext::check).
-    pub(crate) fn scan(&self, rules: &ScanRules, budget: &mut ScanBudget<'_>) -> Result<Vec<ScanEntry>> {
+    pub(crate) fn scan(&self, rules: &ScanRules, budget: &mut ScanBudget<'_>) -> Result<Vec<ScanMatch>> {
         let unsearched = |errno: Errno, path: &[u8]| {
             let message = "a directory cannot be searched for protected names and sockets";
             Error::new(ErrorKind::Unavailable, message).with_source(errno).with_path(&self.visible_path(path))
@@ -90,8 +90,8 @@ impl OpenMount {
         found.sort_by(|one, other| components(&one.path).cmp(components(&other.path)));
         found.dedup_by(|later, earlier| {
             let is_same = later.path == earlier.path;
-            if is_same && later.kind == ScanEntryKind::Unlistable {
-                earlier.kind = ScanEntryKind::Unlistable;
+            if is_same && later.kind == ScanMatchReason::Unlistable {
+                earlier.kind = ScanMatchReason::Unlistable;
             }
             is_same
         });
@@ -129,7 +129,7 @@ struct ScanDirectory {
     depth: usize,
     /// Whether commands cannot change its contents.
     read_only: bool,
-    /// Whether the directory was returned as [`ScanEntryKind::Unlistable`].
+    /// Whether the directory was returned as [`ScanMatchReason::Unlistable`].
     unlistable: Cell<bool>,
     open: RefCell<Option<Rc<OwnedFd>>>,
 }
@@ -151,7 +151,7 @@ impl ScanDirectory {
 
 impl ScanRules {
     /// Returns the protection of an entry by its path.
-    fn path_protection(&self, above: &ScanDirectory, name: &[u8]) -> Option<Protection> {
+    fn path_protection(&self, above: &ScanDirectory, name: &[u8]) -> Option<ProtectionLevel> {
         if above.depth >= self.path_depth {
             return None;
         }
@@ -164,7 +164,7 @@ impl ScanRules {
 struct TreeScan<'a, 'b> {
     rules: &'a ScanRules,
     budget: &'a mut ScanBudget<'b>,
-    found: Vec<ScanEntry>,
+    found: Vec<ScanMatch>,
     /// Directories that are still to be listed: the deepest last, so that most are below one that is open.
     pending: Vec<Rc<ScanDirectory>>,
     /// Directories that stay open beside the mount, the one that was opened first at the front.
@@ -181,7 +181,7 @@ impl TreeScan<'_, '_> {
             Err(errno) => return Err(errno.into()),
         };
         let pending = self.pending.len();
-        let mut shape = RepositoryShape::default();
+        let mut shape = RepositoryMarkers::default();
         let mut buffer = [MaybeUninit::uninit(); 16 << 10];
         let mut entries = RawDir::new(&directory, &mut buffer);
         while let Some(entry) = entries.next() {
@@ -199,7 +199,8 @@ impl TreeScan<'_, '_> {
             self.visit_entry(&directory, node, name, entry.file_type())?;
         }
         if shape.is_repository() && !node.read_only && self.rules.finds_repositories() {
-            let kind = if node.parent.is_some() { ScanEntryKind::Repository } else { ScanEntryKind::RootRepository };
+            let kind =
+                if node.parent.is_some() { ScanMatchReason::Repository } else { ScanMatchReason::RootRepository };
             self.add(node.path(), kind, fstat(&directory)?)?;
         }
         if self.pending.len() > pending && node.open.borrow().is_none() {
@@ -216,11 +217,11 @@ impl TreeScan<'_, '_> {
         file_type: FileType,
     ) -> Result<(), ScanFailure> {
         let by_path = self.rules.path_protection(above, name);
-        if by_path == Some(Protection::Hidden) {
+        if by_path == Some(ProtectionLevel::Hidden) {
             return Ok(());
         }
         let protection = self.rules.protection(name);
-        let read_only = above.read_only || [by_path, protection].contains(&Some(Protection::ReadOnly));
+        let read_only = above.read_only || [by_path, protection].contains(&Some(ProtectionLevel::ReadOnly));
         if file_type == FileType::Directory && protection.is_none() {
             return self.add_pending(above, name, read_only);
         }
@@ -234,23 +235,23 @@ impl TreeScan<'_, '_> {
             Err(errno) => return Err(errno.into()),
         };
         let kind = match (FileType::from_raw_mode(status.st_mode), protection) {
-            (FileType::Symlink, Some(_)) => ScanEntryKind::Link,
+            (FileType::Symlink, Some(_)) => ScanMatchReason::Link,
             (FileType::Directory, None) => return self.add_pending(above, name, read_only),
-            (FileType::Directory, Some(Protection::ReadOnly)) => {
+            (FileType::Directory, Some(ProtectionLevel::ReadOnly)) => {
                 // Commands can read its contents, which may have secrets and sockets.
                 self.add_pending(above, name, read_only)?;
-                ScanEntryKind::Name(Protection::ReadOnly)
+                ScanMatchReason::Name(ProtectionLevel::ReadOnly)
             }
-            (_, Some(protection)) => ScanEntryKind::Name(protection),
-            (FileType::Socket, None) => ScanEntryKind::Socket,
+            (_, Some(protection)) => ScanMatchReason::Name(protection),
+            (FileType::Socket, None) => ScanMatchReason::Socket,
             (_, None) => return Ok(()),
         };
         if by_path.is_none() { self.add(above.path_of(name), kind, status) } else { Ok(()) }
     }
 
-    fn add(&mut self, path: Vec<u8>, kind: ScanEntryKind, status: Stat) -> Result<(), ScanFailure> {
+    fn add(&mut self, path: Vec<u8>, kind: ScanMatchReason, status: Stat) -> Result<(), ScanFailure> {
         self.budget.take_path(path.len()).map_err(ScanFailure::Bound)?;
-        self.found.push(ScanEntry { path, kind, status });
+        self.found.push(ScanMatch { path, kind, status });
         Ok(())
     }
 
@@ -284,7 +285,7 @@ impl TreeScan<'_, '_> {
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
                 opened => {
                     node.unlistable.set(true);
-                    return self.add(node.path(), ScanEntryKind::Unlistable, fstat(opened?)?);
+                    return self.add(node.path(), ScanMatchReason::Unlistable, fstat(opened?)?);
                 }
             }
         }
@@ -366,7 +367,7 @@ mod tests {
         (directory, config, opened)
     }
 
-    fn scanned(config: &SandboxConfig, opened: &OpenMount) -> Result<Vec<(String, ScanEntryKind)>> {
+    fn scanned(config: &SandboxConfig, opened: &OpenMount) -> Result<Vec<(String, ScanMatchReason)>> {
         let rules = ScanRules::new(config);
         let found = opened.scan(&rules, &mut ScanBudget::new(&rules, &OpContext::new()))?;
         Ok(found.into_iter().map(|entry| (String::from_utf8_lossy(&entry.path).into_owned(), entry.kind)).collect())
@@ -395,26 +396,26 @@ mod tests {
         symlinkat("a", CWD, directory.path().join("again")).expect("a link");
         let found = scanned(&config, &opened).expect("it is searched");
         let expected = [
-            ("/a/.git", ScanEntryKind::Name(Protection::ReadOnly)),
-            ("/a/b/.ENV", ScanEntryKind::Name(Protection::Hidden)),
-            ("/a/socket", ScanEntryKind::Socket),
-            ("/bare", ScanEntryKind::Repository),
-            ("/bare/hooks/.env", ScanEntryKind::Name(Protection::Hidden)),
-            ("/half/.env", ScanEntryKind::Link),
-            ("/linked", ScanEntryKind::Repository),
+            ("/a/.git", ScanMatchReason::Name(ProtectionLevel::ReadOnly)),
+            ("/a/b/.ENV", ScanMatchReason::Name(ProtectionLevel::Hidden)),
+            ("/a/socket", ScanMatchReason::Socket),
+            ("/bare", ScanMatchReason::Repository),
+            ("/bare/hooks/.env", ScanMatchReason::Name(ProtectionLevel::Hidden)),
+            ("/half/.env", ScanMatchReason::Link),
+            ("/linked", ScanMatchReason::Repository),
         ];
         assert_eq!(found, expected.map(|(path, kind)| (path.to_owned(), kind)));
         let unprotected = scanned(&config.unprotected(), &opened).expect("it is searched");
-        assert_eq!(unprotected, [("/a/socket".to_owned(), ScanEntryKind::Socket)]);
+        assert_eq!(unprotected, [("/a/socket".to_owned(), ScanMatchReason::Socket)]);
     }
 
     #[tokio::test]
     async fn a_hidden_path_is_not_entered_and_a_read_only_path_is() {
         let (_directory, config, opened) = mount(&["secret/.env", "vendor/.env"]).await;
-        let config = config.protect("secret", Protection::Hidden).expect("a path");
-        let config = config.protect("vendor", Protection::ReadOnly).expect("a path");
+        let config = config.protect("secret", ProtectionLevel::Hidden).expect("a path");
+        let config = config.protect("vendor", ProtectionLevel::ReadOnly).expect("a path");
         let found = scanned(&config, &opened).expect("it is searched");
-        assert_eq!(found, [("/vendor/.env".to_owned(), ScanEntryKind::Name(Protection::Hidden))]);
+        assert_eq!(found, [("/vendor/.env".to_owned(), ScanMatchReason::Name(ProtectionLevel::Hidden))]);
     }
 
     #[tokio::test]
@@ -423,14 +424,14 @@ mod tests {
             ["vendor/x/.env", "a/.git/modules/m/HEAD", "a/.git/modules/m/commondir", "a/.git/x/.env", ".git/x/.env"];
         let (directory, config, opened) = mount(&names).await;
         let _listener = UnixListener::bind(directory.path().join(".git/x/socket")).expect("it binds");
-        let found = scanned(&config.protect_name("vendor", Protection::ReadOnly).expect("a name"), &opened);
+        let found = scanned(&config.protect_name("vendor", ProtectionLevel::ReadOnly).expect("a name"), &opened);
         let expected = [
-            ("/.git/x/.env", ScanEntryKind::Name(Protection::Hidden)),
-            ("/.git/x/socket", ScanEntryKind::Socket),
-            ("/a/.git", ScanEntryKind::Name(Protection::ReadOnly)),
-            ("/a/.git/x/.env", ScanEntryKind::Name(Protection::Hidden)),
-            ("/vendor", ScanEntryKind::Name(Protection::ReadOnly)),
-            ("/vendor/x/.env", ScanEntryKind::Name(Protection::Hidden)),
+            ("/.git/x/.env", ScanMatchReason::Name(ProtectionLevel::Hidden)),
+            ("/.git/x/socket", ScanMatchReason::Socket),
+            ("/a/.git", ScanMatchReason::Name(ProtectionLevel::ReadOnly)),
+            ("/a/.git/x/.env", ScanMatchReason::Name(ProtectionLevel::Hidden)),
+            ("/vendor", ScanMatchReason::Name(ProtectionLevel::ReadOnly)),
+            ("/vendor/x/.env", ScanMatchReason::Name(ProtectionLevel::Hidden)),
         ];
         assert_eq!(found.expect("it is searched"), expected.map(|(path, kind)| (path.to_owned(), kind)));
     }
@@ -440,7 +441,7 @@ mod tests {
         let (_directory, config, opened) = mount(&["head", "Objects/", "refs/", "config"]).await;
         assert_eq!(
             scanned(&config, &opened).expect("it is searched"),
-            [(String::new(), ScanEntryKind::RootRepository)]
+            [(String::new(), ScanMatchReason::RootRepository)]
         );
     }
 
@@ -502,7 +503,7 @@ mod tests {
         mkdirat(nest(&opened.root, 600), ".git", Mode::from_raw_mode(0o755)).expect("made");
         let config = config.max_scanned_entries(1_801);
         let [(path, kind)] = scanned(&config, &opened).expect("it is searched").try_into().expect("one");
-        assert_eq!((path.len(), kind), (600 * 7 + 5, ScanEntryKind::Name(Protection::ReadOnly)));
+        assert_eq!((path.len(), kind), (600 * 7 + 5, ScanMatchReason::Name(ProtectionLevel::ReadOnly)));
     }
 
     #[tokio::test]

@@ -10,16 +10,16 @@ use vfs_memory::MemoryBackend;
 use vfs_policy::{HardLinks, Policy, PolicyBackend, Rule, RuleEffect, RuleSet};
 use vfs_shell::{ShellConfig, WithShell};
 
-use crate::config::Protection;
+use crate::config::ProtectionLevel;
 use crate::protect::open_mount::OpenMount;
 use crate::sandbox::OsSandbox;
-use crate::sandbox::sandbox_commands::SandboxCommands;
+use crate::sandbox::sandbox_shell::SandboxShell;
 
 /// The files of a sandbox, and commands in it, which see them at the same paths.
 ///
 /// There are no files outside of the mounts, and none can be created there. Paths and names that are protected from
 /// commands are protected from file tools, too.
-pub type OsSandboxBackend = WithShell<SandboxCommands>;
+pub type OsSandboxBackend = WithShell<SandboxShell>;
 
 impl OsSandbox {
     /// Returns a backend of the sandbox, with the default settings of commands.
@@ -42,7 +42,7 @@ impl OsSandbox {
         for mount in self.setup.mounts.iter() {
             namespace.mount(mount.at.clone(), self.files(mount)?)?;
         }
-        Ok(WithShell::new("sandbox", Arc::new(namespace), SandboxCommands::new(self, config)))
+        Ok(WithShell::new("sandbox", Arc::new(namespace), SandboxShell::new(self, config)))
     }
 
     fn files(&self, mount: &OpenMount) -> Result<Arc<dyn Backend>> {
@@ -64,11 +64,11 @@ impl OsSandbox {
     }
 }
 
-fn rule(pattern: String, protection: Protection) -> Rule {
+fn rule(pattern: String, protection: ProtectionLevel) -> Rule {
     let rule = Rule::new(RuleEffect::Deny).path(pattern).reason("the sandbox protects it");
     match protection {
-        Protection::ReadOnly => rule.operation("write").operation("delete"),
-        Protection::Hidden => rule,
+        ProtectionLevel::ReadOnly => rule.operation("write").operation("delete"),
+        ProtectionLevel::Hidden => rule,
     }
 }
 

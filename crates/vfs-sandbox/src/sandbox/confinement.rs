@@ -13,7 +13,7 @@ use rustix::thread::{
 };
 use seccompiler::BpfProgram;
 
-use crate::helper_program::termination_signals;
+use crate::helper_program::termination_signal_handling;
 
 /// Whether a process gives up the privileges of root.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) enum PrivilegeHandling {
 
 /// How the process handles termination signals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum TerminationSignals {
+pub(crate) enum TerminationSignalHandling {
     /// By their default action.
     #[default]
     Default,
@@ -40,7 +40,7 @@ pub(crate) enum TerminationSignals {
 pub(crate) struct Confinement {
     /// The files through which the process, which has one thread, enters its control groups.
     pub(crate) groups: Vec<OwnedFd>,
-    pub(crate) termination: TerminationSignals,
+    pub(crate) termination: TerminationSignalHandling,
     pub(crate) processes: Option<u64>,
     pub(crate) privileges: PrivilegeHandling,
     pub(crate) rules: Option<RulesetCreated>,
@@ -52,8 +52,8 @@ impl Confinement {
         for group in &self.groups {
             rustix::io::write(group, b"0")?;
         }
-        if self.termination == TerminationSignals::Ignored {
-            termination_signals::ignore()?;
+        if self.termination == TerminationSignalHandling::Ignored {
+            termination_signal_handling::ignore()?;
         }
         if let Some(processes) = self.processes {
             limit_processes(processes)?;

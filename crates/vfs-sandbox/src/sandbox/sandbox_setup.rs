@@ -14,12 +14,12 @@ use crate::landlock;
 use crate::landlock::without_namespaces;
 use crate::namespaces::bubblewrap::CommandSession;
 use crate::namespaces::inherited_files::check_length;
-use crate::namespaces::{CommandSpec, NamespaceFeatures, NamespaceSpawner};
-use crate::protect::leftover_reporter::LeftoverReporter;
+use crate::namespaces::{CommandSpec, NamespaceSpawner, NamespaceVariant};
 use crate::protect::open_mount::OpenMount;
-use crate::protect::tree_scan::{ScanBudget, ScanEntry, ScanRules};
+use crate::protect::tree_scan::{ScanBudget, ScanMatch, ScanRules};
+use crate::protect::uncovered_entry_reporter::UncoveredEntryReporter;
 use crate::report::guarantee::Mechanism;
-use crate::sandbox::confinement::{Confinement, PrivilegeHandling, TerminationSignals};
+use crate::sandbox::confinement::{Confinement, PrivilegeHandling, TerminationSignalHandling};
 use crate::seccomp::{self, FilteredProcess, SeccompProfile};
 use crate::self_test_cache::SelfTestCache;
 
@@ -45,7 +45,7 @@ pub(crate) struct SandboxSetup {
     /// The version of the Landlock interface, or why Landlock is not used.
     pub(crate) landlock: Result<i32, String>,
     scan_rules: ScanRules,
-    leftovers: LeftoverReporter,
+    leftovers: UncoveredEntryReporter,
 }
 
 impl SandboxSetup {
@@ -54,7 +54,7 @@ impl SandboxSetup {
         config: &Arc<SandboxConfig>,
         mounts: &Arc<Vec<OpenMount>>,
         groups: ControlGroups,
-        isolation: NamespaceFeatures,
+        isolation: NamespaceVariant,
         cache: Option<&Arc<SelfTestCache>>,
     ) -> Result<Self, String> {
         let filters = [FilteredProcess::Command, FilteredProcess::Covering]
@@ -66,8 +66,11 @@ impl SandboxSetup {
         let landlock_status = landlock.as_ref().map(|_| ()).map_err(String::clone);
         let filters = program.as_ref().ok().zip(covering.as_ref().ok()).map(|(program, covering)| [program, covering]);
         let namespaces = NamespaceSpawner::find(config, mounts, filters, landlock_status, processes, isolation, cache)?;
-        let termination =
-            if namespaces.landlock().is_ok() { TerminationSignals::Ignored } else { TerminationSignals::Default };
+        let termination = if namespaces.landlock().is_ok() {
+            TerminationSignalHandling::Ignored
+        } else {
+            TerminationSignalHandling::Default
+        };
         let confine = Confinement { groups: entries(&groups)?, termination, ..Confinement::default() };
         Ok(Self {
             config: Arc::clone(config),
@@ -78,7 +81,7 @@ impl SandboxSetup {
             groups,
             filter: program.map(drop),
             scan_rules: ScanRules::new(config),
-            leftovers: LeftoverReporter::default(),
+            leftovers: UncoveredEntryReporter::default(),
         })
     }
 
@@ -102,7 +105,7 @@ impl SandboxSetup {
         let rules = landlock.as_ref().ok().map(|_| without_namespaces::rules(config, mounts).ruleset()).transpose()?;
         let confine = Confinement {
             groups: entries(&groups)?,
-            termination: TerminationSignals::Default,
+            termination: TerminationSignalHandling::Default,
             processes: config.processes.filter(|_| groups.processes.is_err()),
             privileges: PrivilegeHandling::Dropped,
             rules,
@@ -117,7 +120,7 @@ impl SandboxSetup {
             filter: program.map(drop),
             landlock,
             scan_rules: ScanRules::without_paths(config),
-            leftovers: LeftoverReporter::default(),
+            leftovers: UncoveredEntryReporter::default(),
         })
     }
 
@@ -193,7 +196,7 @@ impl SandboxSetup {
     }
 
     /// Returns the entries that have to be covered, or that commands left, each with the number of its mount.
-    fn scan(&self, cx: &OpContext) -> Result<Vec<(usize, ScanEntry)>> {
+    fn scan(&self, cx: &OpContext) -> Result<Vec<(usize, ScanMatch)>> {
         let mut budget = ScanBudget::new(&self.scan_rules, cx);
         let mut entries = Vec::new();
         for (number, mount) in self.mounts.iter().enumerate() {
@@ -204,7 +207,7 @@ impl SandboxSetup {
     }
 
     /// Returns the entries to cover in a command that starts now, and notes which entries exist.
-    fn entries_to_cover(&self, cx: &OpContext) -> Result<Vec<(usize, ScanEntry)>> {
+    fn entries_to_cover(&self, cx: &OpContext) -> Result<Vec<(usize, ScanMatch)>> {
         if let SpawnMethod::Namespaces(namespaces) = &self.method
             && namespaces.nested().is_ok()
         {

@@ -60,7 +60,7 @@ fn is_private(directory: &Stat) -> bool {
 
 /// Visibility of the directory of the self-test cache below another directory of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum CacheExposure {
+pub(crate) enum SelfTestCacheExposure {
     /// The directory of the self-test cache is, or would be, at these paths below the other directory; usually there are none.
     Below(Vec<VfsPath>),
     /// The other directory is in the directory of the self-test cache, or shows it at a path that cannot be expressed.
@@ -68,24 +68,28 @@ pub(crate) enum CacheExposure {
 }
 
 /// Returns how the directory of the self-test cache is visible below `directory`, also through other mounts of the same file system.
-pub(crate) fn exposed_below(directory: &Path) -> CacheExposure {
+pub(crate) fn exposed_below(directory: &Path) -> SelfTestCacheExposure {
     let locations = locations().into_iter().map(|(parent, name)| parent.join(name));
     exposed_through(&MountTable::read(), locations, directory)
 }
 
-fn exposed_through(mounts: &MountTable, locations: impl Iterator<Item = PathBuf>, directory: &Path) -> CacheExposure {
+fn exposed_through(
+    mounts: &MountTable,
+    locations: impl Iterator<Item = PathBuf>,
+    directory: &Path,
+) -> SelfTestCacheExposure {
     let mut below = Vec::new();
     for path in locations.flat_map(|place| mounts.paths_of(&place)) {
         if directory.starts_with(&path) {
-            return CacheExposure::Whole;
+            return SelfTestCacheExposure::Whole;
         }
         let Ok(relative) = path.strip_prefix(directory) else { continue };
         match relative.to_str().and_then(|relative| VfsPath::root().join(relative).ok()) {
             Some(path) => below.push(path),
-            None => return CacheExposure::Whole,
+            None => return SelfTestCacheExposure::Whole,
         }
     }
-    CacheExposure::Below(below)
+    SelfTestCacheExposure::Below(below)
 }
 
 #[cfg(test)]
@@ -129,7 +133,7 @@ mod tests {
             exposed_through(&table, [place].into_iter(), Path::new(directory))
         };
         let below = |paths: &[&str]| {
-            CacheExposure::Below(paths.iter().map(|path| VfsPath::parse(path).expect("a path")).collect())
+            SelfTestCacheExposure::Below(paths.iter().map(|path| VfsPath::parse(path).expect("a path")).collect())
         };
         assert_eq!(exposed("/"), below(&["/run/user/7/vfs-sandbox", "/mnt/run user/7/vfs-sandbox"]));
         assert_eq!(exposed("/run"), below(&["/user/7/vfs-sandbox"]));
@@ -137,7 +141,7 @@ mod tests {
         assert_eq!(exposed("/mnt/srv"), below(&[]));
         assert_eq!(exposed("/home/me"), below(&[]));
         for inside in ["/run/user/7/vfs-sandbox", "/mnt/run user/7/vfs-sandbox/deep"] {
-            assert_eq!(exposed(inside), CacheExposure::Whole, "{inside}");
+            assert_eq!(exposed(inside), SelfTestCacheExposure::Whole, "{inside}");
         }
     }
 }

@@ -7,7 +7,7 @@ use vfs_core::snapshots::{ChangeKind, FileChange};
 use vfs_core::{Backend, Error, ErrorKind, LsRequest, OpContext, Problem, ResolveRequest, Result, Version, VfsPath};
 
 use super::Workspace;
-use crate::config::{Protected, ProtectedName, Protection};
+use crate::config::{ProtectedName, ProtectedPath, ProtectionLevel};
 
 /// A file that may differ from the one that was checked out.
 #[derive(Debug)]
@@ -141,9 +141,9 @@ impl Workspace {
             Err(error) if error.is_absence() => return Ok(None),
             Err(error) => return Err(error),
         };
-        let is_hidden = |one: &Protected| one.protection == Protection::Hidden && real.starts_with(&one.path);
+        let is_hidden = |one: &ProtectedPath| one.protection == ProtectionLevel::Hidden && real.starts_with(&one.path);
         let has_hidden_name = |one: &ProtectedName| {
-            one.protection == Protection::Hidden
+            one.protection == ProtectionLevel::Hidden
                 && real.components().any(|component| component.to_lowercase() == one.name.to_lowercase())
         };
         if self.protected.iter().any(is_hidden) || self.protected_names.iter().any(has_hidden_name) {

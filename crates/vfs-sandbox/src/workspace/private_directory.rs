@@ -71,7 +71,7 @@ impl PrivateDirectory {
     fn remove_entries(&self) -> io::Result<()> {
         grant(&self.descriptor)?;
         let top = fs::openat(&self.descriptor, ".", LIST_FLAGS, Mode::empty())?;
-        let mut pending = PendingDirectories::default();
+        let mut pending = PendingRemovals::default();
         pending.remove_entries(&top, &top)?;
         while let Some(name) = pending.names.pop() {
             let emptied =
@@ -97,13 +97,13 @@ impl Drop for PrivateDirectory {
 
 /// Directories that were moved to the top to be emptied there, so that a tree of any depth takes two descriptors and no recursion.
 #[derive(Debug, Default)]
-struct PendingDirectories {
+struct PendingRemovals {
     names: Vec<String>,
     last: u64,
     failure: Option<Errno>,
 }
 
-impl PendingDirectories {
+impl PendingRemovals {
     /// Removes the entries of `dir`, except its directories, which are moved to `top`.
     fn remove_entries(&mut self, dir: &OwnedFd, top: &OwnedFd) -> io::Result<()> {
         // Read all names first: the listing of a directory that changes meanwhile may be incomplete.

@@ -18,8 +18,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use vfs_core::shell::TerminalSize;
 use vfs_core::{ExecuteRequest, OpContext, Shell as _, VfsPath};
 use vfs_sandbox::{
-    Guarantee, Helper, Mechanism, Network, OsSandbox, Protection, SandboxConfig, SandboxReport, UnixSockets,
-    sandbox_helper_main,
+    Guarantee, HelperLocation, Mechanism, Network, OsSandbox, ProtectionLevel, SandboxConfig, SandboxReport,
+    UnixSockets, sandbox_helper_main,
 };
 use vfs_shell::{CommandRunner, Limits, ShellConfig};
 
@@ -87,9 +87,9 @@ fn config(confinement: Confinement, world: &World, setting: Setting) -> SandboxC
         Confinement::Seccomp => &[Mechanism::Seccomp],
         Confinement::WithoutNamespaces => &[Mechanism::Landlock, Mechanism::Seccomp],
     };
-    let config = SandboxConfig::in_place(world.inside()).expect("a path").tool(own()).helper(Helper::At(own()));
-    let config = config.protect("absent", Protection::Hidden).expect("a path");
-    let config = config.protect("none/.git", Protection::ReadOnly).expect("a path");
+    let config = SandboxConfig::in_place(world.inside()).expect("a path").tool(own()).helper(HelperLocation::At(own()));
+    let config = config.protect("absent", ProtectionLevel::Hidden).expect("a path");
+    let config = config.protect("none/.git", ProtectionLevel::ReadOnly).expect("a path");
     let config = config.only(mechanisms.iter().copied()).require([]);
     match setting {
         Setting::Usual | Setting::Terminal => config,

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use vfs_core::{ExecuteRequest, ExecuteResponse, OpContext, Shell as _, VfsPath};
-use vfs_sandbox::{Guarantee, Helper, OsSandbox, OsSandboxBackend, SandboxConfig, sandbox_helper_main};
+use vfs_sandbox::{Guarantee, HelperLocation, OsSandbox, OsSandboxBackend, SandboxConfig, sandbox_helper_main};
 
 type Outcome = Result<(), Failed>;
 
@@ -115,7 +115,7 @@ fn own() -> PathBuf {
 }
 
 fn config(directory: &tempfile::TempDir) -> SandboxConfig {
-    SandboxConfig::new(directory.path()).helper(Helper::At(own()))
+    SandboxConfig::new(directory.path()).helper(HelperLocation::At(own()))
 }
 
 /// Maximum time that a test waits for one event. Only a failing test waits that long.

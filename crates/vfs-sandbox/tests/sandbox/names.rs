@@ -11,7 +11,8 @@ use vfs_core::{
     VfsPath,
 };
 use vfs_sandbox::{
-    Guarantee, Helper, Mechanism, Mount, OsSandbox, OsSandboxBackend, Protection, SandboxConfig, UnixSockets,
+    Guarantee, HelperLocation, Mechanism, Mount, OsSandbox, OsSandboxBackend, ProtectionLevel, SandboxConfig,
+    UnixSockets,
 };
 
 use super::sockets::{act_in, shown};
@@ -42,7 +43,7 @@ pub(crate) async fn nested() -> Outcome {
         ("app/plain", "plain\n"),
     ];
     fill(&directory, &files)?;
-    let config = config(&directory).protect_name("vault", Protection::Hidden)?;
+    let config = config(&directory).protect_name("vault", ProtectionLevel::Hidden)?;
     let sandbox = OsSandbox::open(config).await?;
     assert!(sandbox.report().enforces(Guarantee::ProtectedNames), "{}", sandbox.report());
     let sandbox = sandbox.into_backend()?;
@@ -251,7 +252,7 @@ pub(crate) async fn below_read_only() -> Outcome {
         .map(|socket| UnixListener::bind(directory.path().join(socket)))
         .into_iter()
         .collect::<Result<_, _>>()?;
-    let config = shown(&directory).protect_name("vendor", Protection::ReadOnly)?.unix_sockets(UnixSockets::Allow);
+    let config = shown(&directory).protect_name("vendor", ProtectionLevel::ReadOnly)?.unix_sockets(UnixSockets::Allow);
     let sandbox = OsSandbox::open(config).await?.into_backend()?;
     let ended = run(&sandbox, "cat a/.git/x/.env vendor/x/.env; cat a/.git/x/config; echo x > a/.git/x/new").await?;
     assert_eq!((ended.stdout.as_str(), problems(&ended)), ("[core]\n", vec![]), "{ended:?}");
@@ -330,7 +331,7 @@ pub(crate) async fn bounded() -> Outcome {
 pub(crate) async fn without_helper() -> Outcome {
     let directory = tempfile::tempdir()?;
     fill(&directory, &[("old/.git/config", "")])?;
-    let config = SandboxConfig::new(directory.path()).helper(Helper::Unused);
+    let config = SandboxConfig::new(directory.path()).helper(HelperLocation::Unused);
     let refused = OsSandbox::open(config.clone()).await.expect_err("required guarantees are missing");
     assert!(refused.message().contains("protected_names: "), "{refused}");
     let sandbox =

@@ -5,7 +5,8 @@ use std::os::unix::fs::symlink;
 
 use vfs_core::{BackendExt as _, ErrorKind, ExecuteRequest, OpContext, Shell as _, VfsPath};
 use vfs_sandbox::{
-    Enforcement, Guarantee, Helper, Mechanism, Mount, OsSandbox, Protection, SandboxConfig, SandboxReport,
+    EnforcementStatus, Guarantee, HelperLocation, Mechanism, Mount, OsSandbox, ProtectionLevel, SandboxConfig,
+    SandboxReport,
 };
 
 use super::{Outcome, config, names, own};
@@ -52,11 +53,11 @@ pub(crate) async fn lower_bound() -> Outcome {
 
 pub(crate) async fn too_many() -> Outcome {
     let directory = tempfile::tempdir()?;
-    let mut config = SandboxConfig::in_place(directory.path())?.helper(Helper::At(own()));
+    let mut config = SandboxConfig::in_place(directory.path())?.helper(HelperLocation::At(own()));
     for number in 0..100 {
         let name = format!("secret-{number}");
         fs::write(directory.path().join(&name), "")?;
-        config = config.protect(&name, Protection::Hidden)?;
+        config = config.protect(&name, ProtectionLevel::Hidden)?;
     }
     let config = config.require(Guarantee::WITHOUT_NAMESPACES.iter().copied());
     let refused = OsSandbox::open(config).await.expect_err("descriptors would be placed over others");
@@ -67,7 +68,7 @@ pub(crate) async fn too_many() -> Outcome {
 
 pub(crate) async fn too_long() -> Outcome {
     let directory = tempfile::tempdir()?;
-    for helper in [Helper::At(own()), Helper::Unused] {
+    for helper in [HelperLocation::At(own()), HelperLocation::Unused] {
         let config = SandboxConfig::new(directory.path()).helper(helper).unprotected();
         let sandbox = OsSandbox::open(config).await?.into_backend()?;
         let command = || ExecuteRequest::new("echo x > ran").cwd(VfsPath::parse("/workspace").expect("a path"));
@@ -85,7 +86,7 @@ pub(crate) async fn too_long() -> Outcome {
 
 pub(crate) async fn required() -> Outcome {
     let directory = tempfile::tempdir()?;
-    let config = SandboxConfig::new(directory.path()).helper(Helper::Unused).unprotected();
+    let config = SandboxConfig::new(directory.path()).helper(HelperLocation::Unused).unprotected();
     let refused = OsSandbox::open(config.clone().require([Guarantee::LandlockFiles])).await.expect_err("it is missing");
     assert_eq!(refused.kind(), ErrorKind::Unsupported);
     assert!(refused.message().contains("landlock_files: "), "{refused}");
@@ -98,7 +99,7 @@ pub(crate) async fn required() -> Outcome {
 
 pub(crate) async fn without_helper() -> Outcome {
     let directory = tempfile::tempdir()?;
-    let config = SandboxConfig::new(directory.path()).helper(Helper::Unused).unprotected();
+    let config = SandboxConfig::new(directory.path()).helper(HelperLocation::Unused).unprotected();
     let sandbox = OsSandbox::open(config).await?;
     assert!(!sandbox.report().enforces(Guarantee::LandlockFiles));
     let sandbox = sandbox.into_backend()?;
@@ -136,7 +137,10 @@ pub(crate) async fn reports() -> Outcome {
     let json = serde_json::to_string(&report)?;
     assert_eq!(serde_json::from_str::<SandboxReport>(&json)?, report);
     let host_paths = &report.result(Guarantee::HostPaths).ok_or("a result")?.enforcement;
-    assert!(matches!(host_paths, Enforcement::Missing(why) if why.contains("/proc/self/mountinfo")), "{host_paths:?}");
+    assert!(
+        matches!(host_paths, EnforcementStatus::Missing(why) if why.contains("/proc/self/mountinfo")),
+        "{host_paths:?}"
+    );
     assert!(report.missing().next().is_none(), "that is not required: {report}");
     let table = report.to_string();
     for guarantee in Guarantee::ALL {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vfs_core::snapshots::ChangeKind;
 use vfs_core::{BackendExt as _, ErrorKind, OpContext, VfsPath};
 use vfs_memory::MemoryBackend;
-use vfs_sandbox::{Helper, OsSandbox, SandboxConfig, Workspace};
+use vfs_sandbox::{HelperLocation, OsSandbox, SandboxConfig, Workspace};
 use vfs_versions::OverlayBackend;
 
 use super::{Outcome, own, run};
@@ -24,7 +24,7 @@ pub(crate) async fn overlay() -> Outcome {
     let from = VfsPath::parse("/project")?;
     let mut workspace = Workspace::checkout(&cx, Arc::new(overlay.clone()), from, std::env::temp_dir()).await?;
     let directory = workspace.directory().to_owned();
-    let config = SandboxConfig::new(&directory).helper(Helper::At(own()));
+    let config = SandboxConfig::new(&directory).helper(HelperLocation::At(own()));
     let sandbox = OsSandbox::open(config).await?.into_backend()?;
     let ended =
         run(&sandbox, "ls; cat src/main.rs; ./run made; rm old; touch run; echo '// end' >> src/main.rs").await?;

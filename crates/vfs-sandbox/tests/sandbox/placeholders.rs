@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use libtest_mimic::Failed;
-use vfs_sandbox::{Helper, OsSandbox, OsSandboxBackend, SandboxConfig};
+use vfs_sandbox::{HelperLocation, OsSandbox, OsSandboxBackend, SandboxConfig};
 
 use super::{Outcome, config, names, own, run, until};
 
@@ -76,7 +76,7 @@ pub(crate) async fn fuse() -> Outcome {
 }
 
 async fn placeholders_go(mount: &FuseMount) -> Outcome {
-    let config = || SandboxConfig::new(&mount.at).helper(Helper::At(own()));
+    let config = || SandboxConfig::new(&mount.at).helper(HelperLocation::At(own()));
     let sandboxes =
         [OsSandbox::open(config()).await?.into_backend()?, OsSandbox::open(config()).await?.into_backend()?];
     for sandbox in &sandboxes {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use vfs_sandbox::{Guarantee, Helper, OsSandbox, Protection, SandboxConfig};
+use vfs_sandbox::{Guarantee, HelperLocation, OsSandbox, ProtectionLevel, SandboxConfig};
 
 use super::{Outcome, config, own, run};
 
@@ -37,7 +37,7 @@ pub(crate) async fn programs() -> Outcome {
         let as_bubblewrap = config(&directory).bubblewrap(&path);
         let refused = OsSandbox::open(as_bubblewrap).await.expect_err("it could be changed");
         assert!(refused.message().contains(why), "{refused}");
-        let as_helper = SandboxConfig::new(directory.path()).helper(Helper::At(path));
+        let as_helper = SandboxConfig::new(directory.path()).helper(HelperLocation::At(path));
         let report = OsSandbox::check(as_helper.clone()).await?;
         assert!(!report.enforces(Guarantee::LandlockFiles) && report.to_string().contains(why), "{report}");
         let refused =
@@ -51,7 +51,7 @@ pub(crate) async fn programs() -> Outcome {
 pub(crate) async fn own_helper() -> Outcome {
     let own = own();
     let place = own.parent().expect("a directory");
-    let config = SandboxConfig::new(place).unprotected().helper(Helper::At(own.clone()));
+    let config = SandboxConfig::new(place).unprotected().helper(HelperLocation::At(own.clone()));
     let sandbox = OsSandbox::open(config).await?;
     assert!(sandbox.report().enforces(Guarantee::LandlockFiles), "{}", sandbox.report());
     let name = own.file_name().and_then(|name| name.to_str()).ok_or("it has one")?;
@@ -80,8 +80,8 @@ pub(crate) async fn exchanged() -> Outcome {
     if !fs::exists("/usr/bin/bwrap")? {
         return Ok(());
     }
-    let config = config(&directory).bubblewrap(&bubblewrap).protect("target", Protection::ReadOnly)?;
-    let report = OsSandbox::check(config.clone().helper(Helper::Unused)).await?;
+    let config = config(&directory).bubblewrap(&bubblewrap).protect("target", ProtectionLevel::ReadOnly)?;
+    let report = OsSandbox::check(config.clone().helper(HelperLocation::Unused)).await?;
     assert!(!report.enforces(Guarantee::ProtectedPaths), "{report}");
     let sandbox = OsSandbox::open(config).await?.into_backend()?;
     let ended = run(&sandbox, "touch target/x || echo target").await?;

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use libtest_mimic::Failed;
 use vfs_core::{BackendExt as _, ErrorKind, ExecuteRequest, OpContext, Shell as _, VfsPath};
-use vfs_sandbox::{Guarantee, Helper, OsSandbox, Protection, SandboxConfig};
+use vfs_sandbox::{Guarantee, HelperLocation, OsSandbox, ProtectionLevel, SandboxConfig};
 
 use super::{HANG_TIMEOUT, Outcome, config, names, own, run, until};
 
@@ -16,7 +16,7 @@ pub(crate) async fn protected() -> Outcome {
     fs::write(directory.path().join(".env"), "PASSWORD=x\n")?;
     fs::create_dir(directory.path().join("keys"))?;
     fs::write(directory.path().join("keys/private"), "x")?;
-    let config = config(&directory).protect("keys", Protection::Hidden)?;
+    let config = config(&directory).protect("keys", ProtectionLevel::Hidden)?;
     let sandbox = OsSandbox::open(config).await?.into_backend()?;
     assert_eq!(sandbox.read_text("/workspace/.git/config").await?, "[core]\n");
     for refused in [
@@ -52,7 +52,7 @@ pub(crate) async fn missing() -> Outcome {
     fs::create_dir(directory.path().join("there"))?;
     let mut config = config(&directory);
     for path in ["keys/", "some/deep/place/private", "there/private", "there/private/below"] {
-        config = config.protect(path, Protection::ReadOnly)?;
+        config = config.protect(path, ProtectionLevel::ReadOnly)?;
     }
     let sandbox = OsSandbox::open(config).await?.into_backend()?;
     for command in [
@@ -85,7 +85,8 @@ pub(crate) async fn planted() -> Outcome {
     let directory = tempfile::tempdir()?;
     symlink("/etc/passwd", directory.path().join(".env"))?;
     let less = SandboxConfig::in_place(directory.path())?.require(Guarantee::WITHOUT_NAMESPACES.iter().copied());
-    let refused = OsSandbox::open(less.helper(Helper::At(own()))).await.expect_err("a weaker sandbox would be used");
+    let refused =
+        OsSandbox::open(less.helper(HelperLocation::At(own()))).await.expect_err("a weaker sandbox would be used");
     assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
     let at = directory.path().join(".env");
     assert_eq!(refused.path(), at.to_str(), "{refused}");

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use vfs_core::backend::Access;
 use vfs_core::{BackendExt as _, ErrorKind, VfsPath};
-use vfs_sandbox::{Guarantee, Helper, Mount, OsSandbox, SandboxConfig, SelfTest};
+use vfs_sandbox::{Guarantee, HelperLocation, Mount, OsSandbox, SandboxConfig, SelfTest};
 
 use super::{Outcome, own, run};
 
@@ -47,7 +47,8 @@ fn is_filtered() -> std::io::Result<bool> {
 
 pub(crate) async fn recorded() -> Outcome {
     let (bubblewrap, directory) = (CountedBubblewrap::new()?, tempfile::tempdir()?);
-    let config = || SandboxConfig::new(directory.path()).helper(Helper::At(own())).bubblewrap(bubblewrap.program());
+    let config =
+        || SandboxConfig::new(directory.path()).helper(HelperLocation::At(own())).bubblewrap(bubblewrap.program());
     let first = OsSandbox::open(config()).await?;
     // Bubblewrap starts once for its options, and once for the self-test.
     assert_eq!(bubblewrap.take_starts(), 2);
@@ -72,7 +73,7 @@ pub(crate) async fn recorded() -> Outcome {
 
 pub(crate) async fn failed() -> Outcome {
     let (bubblewrap, directory) = (CountedBubblewrap::new()?, tempfile::tempdir()?);
-    let config = SandboxConfig::new(directory.path()).helper(Helper::Unused).unprotected();
+    let config = SandboxConfig::new(directory.path()).helper(HelperLocation::Unused).unprotected();
     let config = config.bubblewrap(bubblewrap.program()).require([Guarantee::LandlockFiles]);
     for starts in [2, 1] {
         OsSandbox::open(config.clone()).await.expect_err("Landlock is missing");
@@ -119,7 +120,7 @@ async fn hidden_below(directory: &Path, name: &Path, access: Access) -> Outcome 
         Access::ReadWrite => Mount::writable(at, directory),
         _ => Mount::read_only(at, directory),
     };
-    let config = SandboxConfig::with_mount(mount).unprotected().helper(Helper::Unused);
+    let config = SandboxConfig::with_mount(mount).unprotected().helper(HelperLocation::Unused);
     let sandbox = OsSandbox::open(config).await?.into_backend()?;
     let cache = format!("/workspace/{}", name.display());
     for command in [

@@ -11,7 +11,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::batch_queue::BatchQueue;
+use crate::engine::received_item_queue::ReceivedItemQueue;
 use crate::engine::search_visitor::NamedFile;
 use crate::search_item::{SearchCounts, SearchItem};
 use crate::walk::subtree::{Subtree, WalkStepRange};
@@ -305,7 +305,7 @@ impl OrderedQueue {
     }
 
     /// Moves the items of the first slots to `ready`.
-    pub(crate) fn take(&mut self, ready: &mut BatchQueue) -> QueueHeadState {
+    pub(crate) fn take(&mut self, ready: &mut ReceivedItemQueue) -> QueueHeadState {
         if !self.is_ready() {
             return QueueHeadState::Waiting;
         }

@@ -8,9 +8,9 @@ use vfs_core::timer::Timer;
 use vfs_core::tree::Tree;
 use vfs_core::{Error, ErrorKind, GrepMatch, OpContext, Result};
 
-use crate::engine::batch_queue::BatchQueue;
 use crate::engine::ordered_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
+use crate::engine::received_item_queue::ReceivedItemQueue;
 use crate::engine::search::{ReceiveStatus, Search};
 use crate::engine::search_visitor::SearchVisitor;
 use crate::search_item::SearchItem;
@@ -18,7 +18,7 @@ use crate::search_item::SearchItem;
 /// Receives the items of a search in order. Dropping the receiver ends the search.
 pub(crate) struct OrderedReceiver<V: SearchVisitor> {
     search: Arc<Search<V>>,
-    ready: BatchQueue,
+    ready: ReceivedItemQueue,
     has_started: bool,
     cancelled: Option<BoxFuture<'static, ()>>,
     /// Wakes the consumer at the deadline.
@@ -29,7 +29,7 @@ impl<V: SearchVisitor> OrderedReceiver<V> {
     pub(crate) fn new(tree: Arc<dyn Tree>, cx: OpContext, req: V::Request, pool: Pool, limits: RunAheadLimits) -> Self {
         Self {
             search: Arc::new(Search::new(tree, cx, req, pool, limits)),
-            ready: BatchQueue::default(),
+            ready: ReceivedItemQueue::default(),
             has_started: false,
             cancelled: None,
             timer: None,
@@ -90,7 +90,7 @@ impl<V: SearchVisitor> OrderedReceiver<V> {
         self.timer = None;
         self.cancelled = None;
         self.search.close();
-        self.ready = BatchQueue::default();
+        self.ready = ReceivedItemQueue::default();
     }
 }
 

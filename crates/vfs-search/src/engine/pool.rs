@@ -30,17 +30,17 @@ pub(crate) trait Runnable: Send + Sync + 'static {
     /// Runs one time slice, which is short if [`Pool::has_queued_slices`] returns `true`. To get another slice, the
     /// work queues itself again behind all others, so that every search gets its share. A slice that continues records
     /// its progress with `clock`.
-    fn run_slice(self: Arc<Self>, clock: &SliceClock<'_>);
+    fn run_slice(self: Arc<Self>, clock: &SliceProgressRecorder<'_>);
 }
 
 /// Clock of a running time slice, by which the pool notices that its thread is stuck.
-pub(crate) struct SliceClock<'a> {
+pub(crate) struct SliceProgressRecorder<'a> {
     pool: &'a PoolInner,
     number: u64,
     started: Cell<Instant>,
 }
 
-impl SliceClock<'_> {
+impl SliceProgressRecorder<'_> {
     /// Restarts the clock, as the slice has completed a part of its work.
     pub(crate) fn record_progress(&self) {
         let now = Instant::now();
@@ -315,7 +315,7 @@ impl PoolInner {
             self.queued.store(state.queue.len(), Ordering::Relaxed);
             drop(state);
             // A search reports its own panics; this keeps the thread alive if even that fails.
-            let clock = SliceClock { pool: self, number, started: Cell::new(started) };
+            let clock = SliceProgressRecorder { pool: self, number, started: Cell::new(started) };
             let _ = catch_unwind(AssertUnwindSafe(|| runnable.run_slice(&clock)));
             state = self.lock();
             state.running.retain(|(other, _)| *other != number);
@@ -360,7 +360,7 @@ mod tests {
     struct Call<F>(F);
 
     impl<F: Fn() + Send + Sync + 'static> Runnable for Call<F> {
-        fn run_slice(self: Arc<Self>, _clock: &SliceClock<'_>) {
+        fn run_slice(self: Arc<Self>, _clock: &SliceProgressRecorder<'_>) {
             (self.0)();
         }
     }
@@ -469,7 +469,7 @@ mod tests {
         let started = Instant::now().checked_sub(10 * STALL_TIMEOUT).expect("the clock has run for a while");
         inner.lock().running.extend([(7, started), (8, started)]);
         assert_eq!(inner.thread_limit(&inner.lock()), 3);
-        SliceClock { pool: inner, number: 8, started: Cell::new(started) }.record_progress();
+        SliceProgressRecorder { pool: inner, number: 8, started: Cell::new(started) }.record_progress();
         let running = inner.lock().running.clone();
         assert_eq!(running[0], (7, started));
         assert!(running[1].1 > started);

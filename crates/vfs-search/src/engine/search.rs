@@ -22,9 +22,9 @@ use vfs_core::timer::Timer;
 use vfs_core::tree::Tree;
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
-use crate::engine::batch_queue::BatchQueue;
 use crate::engine::ordered_queue::{OrderedQueue, PathKey, QueueHeadState, RunAheadLimits, Task, TaskKind};
-use crate::engine::pool::{Pool, Runnable, SliceClock};
+use crate::engine::pool::{Pool, Runnable, SliceProgressRecorder};
+use crate::engine::received_item_queue::ReceivedItemQueue;
 use crate::engine::search_visitor::SearchVisitor;
 use crate::search_item::SearchItem;
 use crate::walk::dir_reader::WalkState;
@@ -140,7 +140,7 @@ impl<V: SearchVisitor> Search<V> {
     }
 
     /// Moves the next items to `ready`, or stores `waker` until there are some.
-    pub(crate) fn take(self: &Arc<Self>, ready: &mut BatchQueue, waker: &Waker) -> ReceiveStatus {
+    pub(crate) fn take(self: &Arc<Self>, ready: &mut ReceivedItemQueue, waker: &Waker) -> ReceiveStatus {
         let mut state = self.lock();
         if let Some(error) = state.failure.take() {
             ready.push(vec![SearchItem::Failed(error)]);
@@ -270,8 +270,8 @@ impl<V: SearchVisitor> Search<V> {
 }
 
 impl<V: SearchVisitor> Runnable for Search<V> {
-    fn run_slice(self: Arc<Self>, clock: &SliceClock<'_>) {
-        let slice = TimeSlice(&self);
+    fn run_slice(self: Arc<Self>, clock: &SliceProgressRecorder<'_>) {
+        let slice = SlicePanicGuard(&self);
         let mut worker_state = self.take_worker_state();
         let mut task = self.claim(self.lock());
         while let Some(next) = task {
@@ -295,9 +295,9 @@ impl<V: SearchVisitor> Runnable for Search<V> {
 }
 
 /// A running time slice. If it ends in a panic outside of a task, the search fails instead of waiting indefinitely.
-struct TimeSlice<'a, V: SearchVisitor>(&'a Arc<Search<V>>);
+struct SlicePanicGuard<'a, V: SearchVisitor>(&'a Arc<Search<V>>);
 
-impl<V: SearchVisitor> Drop for TimeSlice<'_, V> {
+impl<V: SearchVisitor> Drop for SlicePanicGuard<'_, V> {
     fn drop(&mut self) {
         if !thread::panicking() {
             return;

@@ -11,16 +11,16 @@ use vfs_core::Result;
 use vfs_core::search::LinkMode;
 use vfs_core::tree::{ChildKind, TreeEntry};
 
-use super::batcher::Batcher;
+use super::item_batcher::ItemBatcher;
 use super::search::{Search, TaskOutput, TaskResult};
 use crate::engine::ordered_queue::{PathKey, ResumableTask, Task, TaskKind};
 use crate::engine::search_visitor::{NamedFile, SearchVisitor};
 use crate::search_item::{ItemSink as _, SearchItem};
 use crate::walk::dir_entries::{DirEntries, FilterDecision, WalkEntry, WalkFindings, WalkStep, WalkStepKind};
 use crate::walk::dir_reader::{DirReader, WalkState};
-use crate::walk::sequential_walk::LinkFollower;
+use crate::walk::sequential_walk::OutsideLinkPolicy;
 use crate::walk::subtree::{Subtree, WalkStepRange};
-use crate::walk::walk_options::WalkControl;
+use crate::walk::walk_options::WalkCallbacks;
 
 /// Duration for which a worker continues with a subtree: long compared with the cost of a claim, and no longer than a
 /// consumer waits anyway.
@@ -30,7 +30,7 @@ const SUBTREE_TIME_SLICE: Duration = Duration::from_millis(1);
 const CONTENDED_TIME_SLICE: Duration = Duration::from_micros(200);
 
 /// Why the walk of a subtree ended.
-enum WalkEnd {
+enum SliceEnd {
     Finished,
     TimeIsUp,
     NoRoom,
@@ -62,10 +62,10 @@ impl<V: SearchVisitor> Search<V> {
             }
             TreeEntry::Directory(dir) => {
                 let check = || self.check();
-                let control = WalkControl { filter: visitor, check: &check };
+                let control = WalkCallbacks { filter: visitor, check: &check };
                 let options = visitor.options();
                 let follow = (options.links == LinkMode::Follow)
-                    .then(|| LinkFollower::for_parallel_walk(&self.tree, path, self.max_entries));
+                    .then(|| OutsideLinkPolicy::for_parallel_walk(&self.tree, path, self.max_entries));
                 let state = self.walk_state.get_or_init(|| WalkState::new(follow, self.max_entries));
                 let reader = DirReader { tree: &self.tree, control, options, state };
                 let entries = reader.start(dir, path, &mut findings)?;
@@ -94,9 +94,9 @@ impl<V: SearchVisitor> Search<V> {
         self.check()?;
         let (subtree, items) = (walker.subtree.into_inner(), walker.batcher.into_inner().into_remaining());
         Ok(match walk_end {
-            WalkEnd::Finished => TaskOutput { work: None, items, rest: None },
-            WalkEnd::TimeIsUp => TaskOutput { work: Some(subtree), items, rest: None },
-            WalkEnd::NoRoom => TaskOutput {
+            SliceEnd::Finished => TaskOutput { work: None, items, rest: None },
+            SliceEnd::TimeIsUp => TaskOutput { work: Some(subtree), items, rest: None },
+            SliceEnd::NoRoom => TaskOutput {
                 work: None,
                 items,
                 rest: Some(TaskKind::Walk(ResumableTask { work: subtree, resume_line })),
@@ -125,7 +125,7 @@ impl<V: SearchVisitor> Search<V> {
     /// Filters the entries of a directory and returns the steps that remain.
     fn filter_entries(&self, visitor: &V, mut entries: DirEntries) -> Result<WalkStepRange> {
         let check = || self.check();
-        entries.retain(WalkControl { filter: visitor, check: &check }, |entry| match entry.kind() {
+        entries.retain(WalkCallbacks { filter: visitor, check: &check }, |entry| match entry.kind() {
             // A link is resolved by a lookup in the tree, which waits until the step is taken.
             ChildKind::Link => Ok(FilterDecision::Keep),
             _ => visitor.filter_entry(entry),
@@ -155,24 +155,24 @@ impl<V: SearchVisitor> Search<V> {
 struct SubtreeWalker<'a, V: SearchVisitor> {
     search: &'a Arc<Search<V>>,
     visitor: &'a V,
-    batcher: RefCell<Batcher<'a, V>>,
+    batcher: RefCell<ItemBatcher<'a, V>>,
     subtree: RefCell<Subtree>,
     start: Instant,
 }
 
 impl<'a, V: SearchVisitor> SubtreeWalker<'a, V> {
     fn new(search: &'a Arc<Search<V>>, key: &'a PathKey, subtree: Subtree) -> Result<Self> {
-        let batcher = RefCell::new(Batcher::new(search, key));
+        let batcher = RefCell::new(ItemBatcher::new(search, key));
         let subtree = RefCell::new(subtree);
         Ok(Self { search, visitor: search.visitor()?, batcher, subtree, start: Instant::now() })
     }
 
-    fn walk(&self, worker_state: &mut V::WorkerState, resume_line: &mut u64) -> Result<WalkEnd> {
+    fn walk(&self, worker_state: &mut V::WorkerState, resume_line: &mut u64) -> Result<SliceEnd> {
         loop {
             self.share();
             let next = self.subtree.borrow().next();
             let Some((entries, step)) = next else {
-                return Ok(WalkEnd::Finished);
+                return Ok(SliceEnd::Finished);
             };
             let is_done = match step.kind {
                 WalkStepKind::Descent => {
@@ -183,7 +183,7 @@ impl<'a, V: SearchVisitor> SubtreeWalker<'a, V> {
                 WalkStepKind::Entry => self.visit(worker_state, WalkEntry::of(&entries, step), resume_line),
             };
             if !is_done {
-                return Ok(WalkEnd::NoRoom);
+                return Ok(SliceEnd::NoRoom);
             }
             if step.kind != WalkStepKind::Descent {
                 self.subtree.borrow_mut().advance();
@@ -191,7 +191,7 @@ impl<'a, V: SearchVisitor> SubtreeWalker<'a, V> {
             self.search.check()?;
             let time = if self.search.pool.has_queued_slices() { CONTENDED_TIME_SLICE } else { SUBTREE_TIME_SLICE };
             if self.start.elapsed() >= time {
-                return Ok(WalkEnd::TimeIsUp);
+                return Ok(SliceEnd::TimeIsUp);
             }
         }
     }
@@ -232,7 +232,7 @@ impl<'a, V: SearchVisitor> SubtreeWalker<'a, V> {
         let Self { search, visitor, .. } = *self;
         let mut findings = WalkFindings::default();
         let check = || search.check();
-        let control = WalkControl { filter: visitor, check: &check };
+        let control = WalkCallbacks { filter: visitor, check: &check };
         let (options, state) = (visitor.options(), search.walk_state()?);
         let reader = DirReader { tree: &search.tree, control, options, state };
         let below = reader.descend(&entries, step, &mut findings)?;

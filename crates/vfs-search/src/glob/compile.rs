@@ -56,9 +56,9 @@ impl GlobTextMatcher {
 
 /// Cache of the matchers of segments, since the expansions of a glob share most of their segments.
 #[derive(Debug, Default)]
-pub(super) struct SegmentMatchers(HashMap<Vec<GlobPart>, Arc<GlobTextMatcher>>);
+pub(super) struct SegmentMatcherCache(HashMap<Vec<GlobPart>, Arc<GlobTextMatcher>>);
 
-impl SegmentMatchers {
+impl SegmentMatcherCache {
     pub(super) fn get(&mut self, segment: &[GlobPart]) -> Result<Arc<GlobTextMatcher>, GlobError> {
         if let Some(matcher) = self.0.get(segment) {
             return Ok(Arc::clone(matcher));
@@ -70,7 +70,7 @@ impl SegmentMatchers {
 }
 
 /// The regexes that replace wildcards.
-struct WildcardSyntax {
+struct WildcardRegexes {
     /// `?`. Paths are UTF-8, so a character can be described by its bytes, which compiles to a tenth of the size.
     character: &'static str,
     /// `*`.
@@ -83,7 +83,7 @@ struct WildcardSyntax {
     outside: &'static str,
 }
 
-const ANY_CHARACTER: WildcardSyntax = WildcardSyntax {
+const ANY_CHARACTER: WildcardRegexes = WildcardRegexes {
     character: r"(?-u:[^/\x80-\xBF][\x80-\xBF]{0,3})",
     run: "(?-u:[^/])*",
     directories: "(?:(?s-u:.)*/)?",
@@ -91,7 +91,7 @@ const ANY_CHARACTER: WildcardSyntax = WildcardSyntax {
     outside: "[^/",
 };
 
-const NO_NUL: WildcardSyntax = WildcardSyntax {
+const NO_NUL: WildcardRegexes = WildcardRegexes {
     character: r"(?-u:[^/\x00\x80-\xBF][\x80-\xBF]{0,3})",
     run: r"(?-u:[^/\x00])*",
     directories: r"(?:(?-u:[^\x00])*/)?",
@@ -99,7 +99,7 @@ const NO_NUL: WildcardSyntax = WildcardSyntax {
     outside: r"[^/\x00",
 };
 
-fn regex(parts: &[GlobPart], wildcards: &WildcardSyntax) -> Result<RegexMatcher, GlobError> {
+fn regex(parts: &[GlobPart], wildcards: &WildcardRegexes) -> Result<RegexMatcher, GlobError> {
     let mut expression = String::from("^(?:");
     push_regex(&mut expression, parts, wildcards);
     expression.push_str(")$");
@@ -110,7 +110,7 @@ fn regex(parts: &[GlobPart], wildcards: &WildcardSyntax) -> Result<RegexMatcher,
         .map_err(|_| GlobError::new(0, "the compiled pattern is too large; use a shorter one"))
 }
 
-fn push_regex(out: &mut String, parts: &[GlobPart], wildcards: &WildcardSyntax) {
+fn push_regex(out: &mut String, parts: &[GlobPart], wildcards: &WildcardRegexes) {
     let mut rest = parts.iter().peekable();
     while let Some(part) = rest.next() {
         match part {
@@ -135,7 +135,7 @@ fn push_regex(out: &mut String, parts: &[GlobPart], wildcards: &WildcardSyntax) 
 }
 
 /// Appends a class, which never matches a separator, even if its ranges include it.
-fn push_class(out: &mut String, negated: bool, ranges: &[(char, char)], wildcards: &WildcardSyntax) {
+fn push_class(out: &mut String, negated: bool, ranges: &[(char, char)], wildcards: &WildcardRegexes) {
     out.push_str(if negated { wildcards.outside } else { "[[" });
     for (low, high) in ranges {
         for (separator, bound) in [("", low), ("-", high)] {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::compile::{GlobTextMatcher, SegmentMatchers};
+use super::compile::{GlobTextMatcher, SegmentMatcherCache};
 use super::parse::{GlobError, GlobPart};
 
 /// The visible part of an entry whose name starts with a dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum DotVisibility {
+pub(crate) enum HiddenEntryVisibility {
     /// Neither the entry nor its contents.
     Hidden,
     /// The contents of the entry, but not the entry itself, which does not match.
@@ -18,19 +18,19 @@ pub(crate) enum DotVisibility {
     Full,
 }
 
-impl DotVisibility {
+impl HiddenEntryVisibility {
     /// Returns how much two globs together make visible.
     pub(crate) fn or(self, other: Self) -> Self {
         match (self, other) {
-            (DotVisibility::ContentsOnly, DotVisibility::EntryOnly)
-            | (DotVisibility::EntryOnly, DotVisibility::ContentsOnly) => DotVisibility::Full,
+            (HiddenEntryVisibility::ContentsOnly, HiddenEntryVisibility::EntryOnly)
+            | (HiddenEntryVisibility::EntryOnly, HiddenEntryVisibility::ContentsOnly) => HiddenEntryVisibility::Full,
             (a, b) => a.max(b),
         }
     }
 
     /// Restricts the visibility for an entry without contents (`may_descend` is `false`).
     pub(crate) fn of_entry(self, may_descend: bool) -> Self {
-        if self == DotVisibility::ContentsOnly && !may_descend { DotVisibility::Hidden } else { self }
+        if self == HiddenEntryVisibility::ContentsOnly && !may_descend { HiddenEntryVisibility::Hidden } else { self }
     }
 }
 
@@ -45,7 +45,7 @@ struct DotSegment {
     route: Vec<Arc<GlobTextMatcher>>,
     /// Minimum number of directories before the segment, if a `**` precedes it.
     min_depth: Option<usize>,
-    shown: DotVisibility,
+    shown: HiddenEntryVisibility,
     /// Matches the name with a separator in place of its leading dot.
     matcher: Arc<GlobTextMatcher>,
 }
@@ -63,7 +63,7 @@ impl DotSegment {
 
 impl HiddenOverrides {
     /// Collects the segments of the `expansions` of a glob, whose braces contain no separator.
-    pub(super) fn new(expansions: &[Vec<GlobPart>], matchers: &mut SegmentMatchers) -> Result<Self, GlobError> {
+    pub(super) fn new(expansions: &[Vec<GlobPart>], matchers: &mut SegmentMatcherCache) -> Result<Self, GlobError> {
         let mut hidden_overrides = Vec::new();
         for expansion in expansions {
             let segments: Vec<_> = expansion.split(|part| *part == GlobPart::Separator).collect();
@@ -75,8 +75,11 @@ impl HiddenOverrides {
                     continue;
                 }
                 if let Some(marked) = mark_leading_dot(segment) {
-                    let shown =
-                        if index + 1 == segments.len() { DotVisibility::EntryOnly } else { DotVisibility::Full };
+                    let shown = if index + 1 == segments.len() {
+                        HiddenEntryVisibility::EntryOnly
+                    } else {
+                        HiddenEntryVisibility::Full
+                    };
                     let segment =
                         DotSegment { route: route.clone(), min_depth, shown, matcher: matchers.get(&marked)? };
                     hidden_overrides.push(segment);
@@ -91,13 +94,13 @@ impl HiddenOverrides {
     }
 
     /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, is visible.
-    pub(super) fn visibility_of(&self, relative: &str, name: &str) -> DotVisibility {
+    pub(super) fn visibility_of(&self, relative: &str, name: &str) -> HiddenEntryVisibility {
         let Some(rest) = name.strip_prefix('.').filter(|_| !self.0.is_empty()) else {
-            return DotVisibility::Hidden;
+            return HiddenEntryVisibility::Hidden;
         };
         let marked = format!("/{rest}");
         let matching = self.0.iter().filter(|segment| segment.is_in(relative) && segment.matcher.matches(&marked));
-        matching.map(|segment| segment.shown).max().unwrap_or(DotVisibility::Hidden)
+        matching.map(|segment| segment.shown).max().unwrap_or(HiddenEntryVisibility::Hidden)
     }
 }
 
@@ -139,19 +142,19 @@ pub(super) fn mark_leading_dot(segment: &[GlobPart]) -> Option<Vec<GlobPart>> {
         let text = text.strip_prefix('.')?;
         return Some([&[GlobPart::Separator, GlobPart::Literal(text.to_owned())], rest].concat());
     }
-    let mut marker = LeadingDotMarker { is_first: true, has_marked: false };
+    let mut marker = LeadingDotRewriter { is_first: true, has_marked: false };
     let marked = marker.mark_leading_dot(segment);
     marker.has_marked.then_some(marked)
 }
 
 /// Marks literals that may come first in a segment because everything before them may be empty.
-struct LeadingDotMarker {
+struct LeadingDotRewriter {
     /// Whether all parts so far may be empty. A `*` counts as not empty, although it may match the empty string.
     is_first: bool,
     has_marked: bool,
 }
 
-impl LeadingDotMarker {
+impl LeadingDotRewriter {
     fn mark_leading_dot(&mut self, parts: &[GlobPart]) -> Vec<GlobPart> {
         parts.iter().map(|part| if self.is_first { self.mark_first(part) } else { part.clone() }).collect()
     }

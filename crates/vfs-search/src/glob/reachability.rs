@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::compile::{GlobTextMatcher, SegmentMatchers};
+use super::compile::{GlobTextMatcher, SegmentMatcherCache};
 use super::parse::{GlobError, GlobPart};
 
 /// Maximum number of expansions that every directory is compared with.
@@ -32,7 +32,10 @@ pub(super) enum GlobRouteSegment {
 
 impl GlobReachability {
     /// Computes the routes of the expansions of a glob; `None` stands for too many expansions.
-    pub(super) fn new(expansions: Option<&[Vec<GlobPart>]>, matchers: &mut SegmentMatchers) -> Result<Self, GlobError> {
+    pub(super) fn new(
+        expansions: Option<&[Vec<GlobPart>]>,
+        matchers: &mut SegmentMatcherCache,
+    ) -> Result<Self, GlobError> {
         let Some(expansions) = expansions.filter(|expansions| expansions.len() <= MAX_ROUTES) else {
             return Ok(GlobReachability::Everywhere);
         };
@@ -94,7 +97,7 @@ fn next_segment<'a>(route: &'a [GlobRouteSegment], relative: &str) -> Option<&'a
     segments.next()
 }
 
-fn route(expansion: &[GlobPart], matchers: &mut SegmentMatchers) -> Result<Vec<GlobRouteSegment>, GlobError> {
+fn route(expansion: &[GlobPart], matchers: &mut SegmentMatcherCache) -> Result<Vec<GlobRouteSegment>, GlobError> {
     let mut route = Vec::new();
     for segment in expansion.split(|part| *part == GlobPart::Separator).filter(|segment| !segment.is_empty()) {
         if segment.iter().any(GlobPart::spans_segments) {

@@ -17,7 +17,7 @@ use crate::ops::problem_collector::ProblemCollector;
 use crate::search_item::{SearchCounts, SearchItem};
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
 use crate::walk::sequential_walk::{Walk, WalkItem};
-use crate::walk::walk_options::{MAX_ENTRIES, WalkControl};
+use crate::walk::walk_options::{MAX_ENTRIES, WalkCallbacks};
 
 /// Collects, on the caller's thread, the entries that the visitor of `req` keeps, at most `limit`.
 pub(crate) fn walk_entries<V: SearchVisitor>(
@@ -31,7 +31,7 @@ pub(crate) fn walk_entries<V: SearchVisitor>(
     let entry = Arc::clone(tree).lookup(path).map_err(|error| error.or_path(path))?;
     let dir = entry.into_dir(path)?;
     let check = || cx.check();
-    let control = WalkControl { filter: &visitor, check: &check };
+    let control = WalkCallbacks { filter: &visitor, check: &check };
     let mut walk = Walk::start(tree, control, dir, path, visitor.options(), MAX_ENTRIES)?;
     let mut collected = EntryCollector::new(limit);
     while let Some(next) = walk.next(tree, control)? {

@@ -8,7 +8,7 @@ use vfs_core::{GlobRequest, GlobResult, OpContext, Result, VfsPath};
 
 use crate::engine::pool::Pool;
 use crate::engine::search_visitor::SearchVisitor;
-use crate::glob::{DotVisibility, GlobPattern};
+use crate::glob::{GlobPattern, HiddenEntryVisibility};
 use crate::ops::entry_collector::{EntryCollector, walk_entries, walk_entries_on};
 use crate::query::file_filter::only_directories;
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
@@ -129,7 +129,7 @@ impl WalkFilter for GlobVisitor {
         self.pattern.names_in(relative)
     }
 
-    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
+    fn hidden_override(&self, relative: &str, name: &str) -> HiddenEntryVisibility {
         self.pattern.hidden_override(relative, name)
     }
 }

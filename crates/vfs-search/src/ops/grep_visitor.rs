@@ -5,7 +5,7 @@ use vfs_core::tree::ChildKind;
 use vfs_core::{Error, ErrorKind, GrepRequest, Result, VfsPath};
 
 use crate::engine::search_visitor::{NamedFile, SearchVisitor};
-use crate::glob::DotVisibility;
+use crate::glob::HiddenEntryVisibility;
 use crate::query::compiled_query::CompiledQuery;
 use crate::search_item::ItemSink;
 use crate::searcher::file_searcher::FileSearcher;
@@ -100,7 +100,7 @@ impl WalkFilter for CompiledQuery {
         self.filter.names_in(relative)
     }
 
-    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
+    fn hidden_override(&self, relative: &str, name: &str) -> HiddenEntryVisibility {
         self.filter.hidden_override(relative, name)
     }
 }

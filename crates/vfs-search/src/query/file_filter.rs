@@ -4,7 +4,7 @@ use ignore::types::Types;
 use vfs_core::search::HiddenNames;
 use vfs_core::{Error, ErrorKind, GrepRequest, Result};
 
-use crate::glob::{DotVisibility, GlobPattern};
+use crate::glob::{GlobPattern, HiddenEntryVisibility};
 use crate::query::file_types;
 
 /// The globs and file types of a request.
@@ -48,12 +48,14 @@ impl FileFilter {
     }
 
     /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, the globs include.
-    pub(crate) fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
+    pub(crate) fn hidden_override(&self, relative: &str, name: &str) -> HiddenEntryVisibility {
         if !self.has_includes && self.hidden == HiddenNames::Spelled {
             // Without globs, the result is that of the glob `*`.
-            return DotVisibility::ContentsOnly;
+            return HiddenEntryVisibility::ContentsOnly;
         }
-        self.includes().map(|glob| glob.hidden_override(relative, name)).fold(DotVisibility::Hidden, DotVisibility::or)
+        self.includes()
+            .map(|glob| glob.hidden_override(relative, name))
+            .fold(HiddenEntryVisibility::Hidden, HiddenEntryVisibility::or)
     }
 
     fn includes(&self) -> impl Iterator<Item = &GlobPattern> {

@@ -23,7 +23,7 @@ use crate::searcher::cancellable_matcher::CancellableMatcher;
 use crate::searcher::encoding::{UTF8_MARK, is_binary, is_transcoded};
 use crate::searcher::file_outcome::{FileOutcome, skipped};
 use crate::searcher::file_sink::{FileSink, SinkBuffers};
-use crate::searcher::line_chunks::{LineChunks, ReachedEnd, SearchAbort, read_head};
+use crate::searcher::line_chunks::{FileSearchAbort, LineChunks, ReachedEnd, read_head};
 use crate::searcher::literal_search::LiteralSearch;
 use crate::searcher::paced_reader::{AdaptiveChunkSize, PacedReader, ReaderStopReason};
 use crate::searcher::prefilter::{Prefilter, SketchRecorder};
@@ -97,21 +97,22 @@ impl FileSearcher {
         let matching = CancellableMatcher::new(query, matcher, is_interrupted);
         let mut sink = FileSink::new(query, &matching, make_path, item_sink, buffers);
         let mut search = FileSearch { query, searcher, buffer, chunks, chunk_size, recorder, is_interrupted };
-        let outcome = opened.map_err(SearchAbort::Problem).and_then(|opened| search.search_content(opened, &mut sink));
+        let outcome =
+            opened.map_err(FileSearchAbort::Problem).and_then(|opened| search.search_content(opened, &mut sink));
         if matching.is_stopped() {
             return;
         }
         let outcome = match sink.failure.take() {
-            Some(error) => Err(SearchAbort::Problem(error)),
+            Some(error) => Err(FileSearchAbort::Problem(error)),
             None => outcome,
         };
         sink.finish();
         let (matches, left_early) = (sink.matches, sink.left_early);
         let (outcome, problem) = match outcome {
             Ok(outcome) => (outcome, None),
-            Err(SearchAbort::Interrupted) => return,
-            Err(SearchAbort::Problem(error)) if matches > 0 => (FileOutcome::Searched, Some(error)),
-            Err(SearchAbort::Problem(error)) => (FileOutcome::Skipped(Skipped::default()), Some(error)),
+            Err(FileSearchAbort::Interrupted) => return,
+            Err(FileSearchAbort::Problem(error)) if matches > 0 => (FileOutcome::Searched, Some(error)),
+            Err(FileSearchAbort::Problem(error)) => (FileOutcome::Skipped(Skipped::default()), Some(error)),
         };
         if let Some(error) = problem {
             let (path, error) = match make_path() {
@@ -129,7 +130,7 @@ impl FileSearcher {
 
 /// Whether more text follows the part that is searched.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum FollowingText {
+enum TextContinuation {
     None,
     More,
 }
@@ -150,7 +151,7 @@ impl FileSearch<'_> {
         &mut self,
         opened: SearchableContent,
         sink: &mut FileSink<'_>,
-    ) -> Result<FileOutcome, SearchAbort> {
+    ) -> Result<FileOutcome, FileSearchAbort> {
         let max = self.query.max_file_size.unwrap_or(u64::MAX);
         let too_large = || Ok(FileOutcome::Skipped(skipped(|skipped| &mut skipped.too_large)));
         match opened {
@@ -181,7 +182,7 @@ impl FileSearch<'_> {
         size: u64,
         learn: Option<SketchCallback>,
         sink: &mut FileSink<'_>,
-    ) -> Result<FileOutcome, SearchAbort> {
+    ) -> Result<FileOutcome, FileSearchAbort> {
         let max = self.query.max_file_size.unwrap_or(u64::MAX);
         let room = size.saturating_add(MAX_EXCESS_BYTES).min(max);
         let (filled, ended) = read_head(buffer, &mut *reader, size, self.is_interrupted)?;
@@ -222,7 +223,7 @@ impl FileSearch<'_> {
         rest: Option<&mut (dyn Read + Send)>,
         room: u64,
         sink: &mut FileSink<'_>,
-    ) -> Result<FileOutcome, SearchAbort> {
+    ) -> Result<FileOutcome, FileSearchAbort> {
         if self.query.binary == BinaryMode::Skip && detected_binary.unwrap_or_else(|| is_binary(head)) {
             return Ok(FileOutcome::binary());
         }
@@ -235,7 +236,7 @@ impl FileSearch<'_> {
             }
             (Some(rest), _) => self.search_reader(text, rest, room, sink)?,
             (None, Some(finder)) if self.can_use_literal_search(text) => {
-                self.search_literal(&mut LiteralSearch::new(finder), text, FollowingText::None, sink)?;
+                self.search_literal(&mut LiteralSearch::new(finder), text, TextContinuation::None, sink)?;
             }
             (None, _) if self.cannot_match(text, matcher)? => {}
             (None, _) if self.fits_one_call(text) => self.search_slice(text, sink)?,
@@ -257,19 +258,19 @@ impl FileSearch<'_> {
         &mut self,
         search: &mut LiteralSearch<'_>,
         lines: &[u8],
-        following: FollowingText,
+        following: TextContinuation,
         sink: &mut FileSink<'_>,
-    ) -> Result<bool, SearchAbort> {
+    ) -> Result<bool, FileSearchAbort> {
         let mut rest = lines;
         loop {
             if (self.is_interrupted)() {
-                return Err(SearchAbort::Interrupted);
+                return Err(FileSearchAbort::Interrupted);
             }
             let (piece, after) = rest.split_at(length_of_lines(rest, LITERAL_CHUNK_BYTES));
             if !search.search(piece, sink) {
                 return Ok(false);
             }
-            if after.is_empty() && following == FollowingText::None {
+            if after.is_empty() && following == TextContinuation::None {
                 return Ok(true);
             }
             search.advance_past(piece, sink);
@@ -288,10 +289,10 @@ impl FileSearch<'_> {
         rest: &mut (dyn Read + Send),
         room: u64,
         sink: &mut FileSink<'_>,
-    ) -> Result<(), SearchAbort> {
+    ) -> Result<(), FileSearchAbort> {
         let mut search = LiteralSearch::new(finder);
         let (lines, start) = head.split_at(memrchr(b'\n', head).map_or(0, |end| end + 1));
-        if !self.search_literal(&mut search, lines, FollowingText::More, sink)? {
+        if !self.search_literal(&mut search, lines, TextContinuation::More, sink)? {
             return Ok(());
         }
         let left = room.saturating_sub(head.len() as u64);
@@ -317,9 +318,9 @@ impl FileSearch<'_> {
         text.len() <= self.query.heap_limit && (self.query.multiline || text.len() <= self.chunk_size.bytes())
     }
 
-    fn search_slice(&mut self, text: &[u8], sink: &mut FileSink<'_>) -> Result<(), SearchAbort> {
+    fn search_slice(&mut self, text: &[u8], sink: &mut FileSink<'_>) -> Result<(), FileSearchAbort> {
         if (self.is_interrupted)() {
-            return Err(SearchAbort::Interrupted);
+            return Err(FileSearchAbort::Interrupted);
         }
         // Reading the clock costs too much for short texts.
         let start = (text.len() >= MIN_TIMED_BYTES).then(Instant::now);
@@ -328,7 +329,7 @@ impl FileSearch<'_> {
         if let Some(start) = start {
             self.chunk_size.record(text.len(), start.elapsed());
         }
-        result.map_err(|error| SearchAbort::Problem(self.limit_error(error)))
+        result.map_err(|error| FileSearchAbort::Problem(self.limit_error(error)))
     }
 
     /// Returns whether no line of `text` can match. This is so for most texts, which then need no searcher and no line
@@ -336,7 +337,7 @@ impl FileSearch<'_> {
     ///
     /// A long text is checked only for a literal: with a costlier pattern, a text that matches after all would be
     /// searched twice.
-    fn cannot_match(&self, text: &[u8], matcher: &LineMatcher) -> Result<bool, SearchAbort> {
+    fn cannot_match(&self, text: &[u8], matcher: &LineMatcher) -> Result<bool, FileSearchAbort> {
         let is_by_line = matcher.line_terminator().is_some() && !self.query.multiline;
         let is_cheap =
             text.len() < MIN_TIMED_BYTES || (matcher.finder().is_some() && text.len() <= self.query.heap_limit);
@@ -346,7 +347,7 @@ impl FileSearch<'_> {
         let mut rest = text;
         while !rest.is_empty() {
             if (self.is_interrupted)() {
-                return Err(SearchAbort::Interrupted);
+                return Err(FileSearchAbort::Interrupted);
             }
             let (piece, after) = rest.split_at(length_of_lines(rest, LITERAL_CHUNK_BYTES));
             if !matches!(matcher.find_candidate_line(piece), Ok(None)) {
@@ -363,7 +364,7 @@ impl FileSearch<'_> {
         rest: impl Read,
         room: u64,
         sink: &mut FileSink<'_>,
-    ) -> Result<(), SearchAbort> {
+    ) -> Result<(), FileSearchAbort> {
         // Lines are measured before transcoding: in UTF-16 a character takes up to twice as many bytes as in UTF-8.
         let max_bytes =
             if is_transcoded(head) { self.query.heap_limit.saturating_mul(2) } else { self.query.heap_limit };
@@ -383,21 +384,21 @@ impl FileSearch<'_> {
         result: io::Result<()>,
         stop_reason: Option<ReaderStopReason>,
         room: u64,
-    ) -> Result<(), SearchAbort> {
+    ) -> Result<(), FileSearchAbort> {
         match (result, stop_reason) {
             (Ok(()), _) => Ok(()),
-            (Err(_), Some(ReaderStopReason::Interrupted)) => Err(SearchAbort::Interrupted),
+            (Err(_), Some(ReaderStopReason::Interrupted)) => Err(FileSearchAbort::Interrupted),
             (Err(_), Some(ReaderStopReason::TooLarge)) => {
                 let message = if self.query.max_file_size == Some(room) {
                     "the file grew beyond the size limit while it was searched"
                 } else {
                     "the file has over 64 MiB more than its claimed size; the rest was not searched"
                 };
-                Err(SearchAbort::Problem(Error::new(ErrorKind::TooLarge, message)))
+                Err(FileSearchAbort::Problem(Error::new(ErrorKind::TooLarge, message)))
             }
-            (Err(_), Some(ReaderStopReason::LongLine)) => Err(SearchAbort::Problem(self.long_line_error())),
-            (Err(_), Some(ReaderStopReason::Io(error))) => Err(SearchAbort::Problem(read_error(error))),
-            (Err(error), None) => Err(SearchAbort::Problem(self.limit_error(error))),
+            (Err(_), Some(ReaderStopReason::LongLine)) => Err(FileSearchAbort::Problem(self.long_line_error())),
+            (Err(_), Some(ReaderStopReason::Io(error))) => Err(FileSearchAbort::Problem(read_error(error))),
+            (Err(error), None) => Err(FileSearchAbort::Problem(self.limit_error(error))),
         }
     }
 

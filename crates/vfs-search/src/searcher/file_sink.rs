@@ -4,7 +4,7 @@ use std::io;
 
 use grep_matcher::{Match, Matcher as _};
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkError as _, SinkMatch};
-use vfs_core::search::{FileCount, LineKind};
+use vfs_core::search::{LineKind, MatchedFile};
 use vfs_core::{Error, GrepMatch, GrepOutput, Result, VfsPath};
 
 use crate::query::compiled_query::CompiledQuery;
@@ -75,7 +75,7 @@ impl FileSink<'_> {
             && let Some(path) = self.path()
         {
             // If the consumer has dropped the search, the caller notices that before the next file.
-            let _ = self.item_sink.put(SearchItem::File(FileCount::new(path, count)));
+            let _ = self.item_sink.put(SearchItem::File(MatchedFile::new(path, count)));
         }
     }
 
@@ -89,7 +89,7 @@ impl FileSink<'_> {
         self.path.clone()
     }
 
-    fn line(&mut self, path: VfsPath, lines: &MatchedLines<'_>) -> GrepMatch {
+    fn line(&mut self, path: VfsPath, lines: &LineSpan<'_>) -> GrepMatch {
         let bytes = rendered_line::strip_line_ending(lines.bytes);
         let SinkBuffers { found, arena } = &mut *self.buffers;
         found.retain(|(start, _)| *start <= bytes.len());
@@ -106,7 +106,7 @@ impl FileSink<'_> {
     }
 
     /// Reports a match, whose ranges are in `found`. Returns whether the search continues.
-    fn report(&mut self, lines: &MatchedLines<'_>, column: u64) -> bool {
+    fn report(&mut self, lines: &LineSpan<'_>, column: u64) -> bool {
         if self.is_at_limit() {
             // The context of the last match ends here, too: this line matches, so it is no context.
             self.left_early = true;
@@ -134,11 +134,7 @@ impl FileSink<'_> {
     }
 
     /// Reports a line with the ranges `ranges`, up to the limit on submatches. Returns whether the search continues.
-    pub(crate) fn report_line(
-        &mut self,
-        line: &MatchedLines<'_>,
-        ranges: impl Iterator<Item = (usize, usize)>,
-    ) -> bool {
+    pub(crate) fn report_line(&mut self, line: &LineSpan<'_>, ranges: impl Iterator<Item = (usize, usize)>) -> bool {
         let text = rendered_line::strip_line_ending(line.bytes).len();
         let reach = self.query.max_line_bytes.min(text);
         let mut column = 0;
@@ -187,7 +183,7 @@ impl FileSink<'_> {
     /// Reports the matches of a multiline search in a block of adjacent lines. Returns whether the search continues.
     fn report_block(&mut self, found: &SinkMatch<'_>) -> io::Result<bool> {
         let mut rest =
-            MatchedLines { bytes: found.bytes(), number: found.line_number(), offset: found.absolute_byte_offset() };
+            LineSpan { bytes: found.bytes(), number: found.line_number(), offset: found.absolute_byte_offset() };
         if self.query.output == GrepOutput::Files {
             return Ok(self.report(&rest, 0));
         }
@@ -211,14 +207,14 @@ impl FileSink<'_> {
 
 /// Whole lines of a file.
 #[derive(Clone, Copy)]
-pub(crate) struct MatchedLines<'a> {
+pub(crate) struct LineSpan<'a> {
     pub(crate) bytes: &'a [u8],
     /// The number of the first line, if lines are counted.
     pub(crate) number: Option<u64>,
     pub(crate) offset: u64,
 }
 
-impl MatchedLines<'_> {
+impl LineSpan<'_> {
     /// Returns the lines after the first `length` bytes, which are whole lines.
     fn skip(self, length: usize) -> Self {
         let (skipped, bytes) = self.bytes.split_at(length);
@@ -249,7 +245,7 @@ impl Sink for FileSink<'_> {
             return Ok(false);
         }
         let lines =
-            MatchedLines { bytes: found.bytes(), number: found.line_number(), offset: found.absolute_byte_offset() };
+            LineSpan { bytes: found.bytes(), number: found.line_number(), offset: found.absolute_byte_offset() };
         Ok(self.report(&lines, column))
     }
 
@@ -266,11 +262,8 @@ impl Sink for FileSink<'_> {
             return Ok(false);
         };
         self.buffers.found.clear();
-        let lines = MatchedLines {
-            bytes: context.bytes(),
-            number: context.line_number(),
-            offset: context.absolute_byte_offset(),
-        };
+        let lines =
+            LineSpan { bytes: context.bytes(), number: context.line_number(), offset: context.absolute_byte_offset() };
         let mut line = self.line(path, &lines);
         line.kind = LineKind::Context;
         let item = if is_after { SearchItem::After(line) } else { SearchItem::Before(line) };

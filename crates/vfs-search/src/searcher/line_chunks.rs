@@ -18,7 +18,7 @@ const INITIAL_READ_BYTES: usize = 64 << 10;
 const READ_BYTES: usize = 256 << 10;
 
 /// Why a file was not searched to its end.
-pub(crate) enum SearchAbort {
+pub(crate) enum FileSearchAbort {
     Interrupted,
     Problem(Error),
 }
@@ -36,11 +36,11 @@ pub(crate) fn read_head(
     reader: &mut dyn Read,
     size: u64,
     is_interrupted: &dyn Fn() -> bool,
-) -> Result<(usize, ReachedEnd), SearchAbort> {
+) -> Result<(usize, ReachedEnd), FileSearchAbort> {
     let mut filled = 0;
     loop {
         if is_interrupted() {
-            return Err(SearchAbort::Interrupted);
+            return Err(FileSearchAbort::Interrupted);
         }
         if filled == buffer.len() {
             if filled >= BINARY_WINDOW {
@@ -60,7 +60,7 @@ pub(crate) fn read_head(
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(SearchAbort::Problem(read_error(error))),
+            Err(error) => return Err(FileSearchAbort::Problem(read_error(error))),
         }
     }
 }

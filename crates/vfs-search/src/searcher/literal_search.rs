@@ -3,7 +3,7 @@
 use memchr::memmem::Finder;
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::searcher::file_sink::{FileSink, MatchedLines};
+use crate::searcher::file_sink::{FileSink, LineSpan};
 
 /// The progress of a literal search in a text.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl<'f> LiteralSearch<'f> {
                 self.line += memchr_iter(b'\n', &piece[counted..start]).count() as u64;
             }
             let number = counts_lines.then_some(self.line);
-            let line = MatchedLines { bytes: &piece[start..end], number, offset: self.offset + start as u64 };
+            let line = LineSpan { bytes: &piece[start..end], number, offset: self.offset + start as u64 };
             let others = std::iter::from_fn(|| found.next_if(|next| from + *next < end).map(|next| from + next));
             let ranges = std::iter::once(first).chain(others).map(|at| (at - start, at - start + length));
             if !sink.report_line(&line, ranges) {

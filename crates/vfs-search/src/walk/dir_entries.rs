@@ -8,7 +8,7 @@ use vfs_core::tree::{ChildKind, Directory, Listing};
 use vfs_core::{Error, Problem, Result, VfsPath};
 
 use crate::walk::ignore_rules::IgnoreRules;
-use crate::walk::walk_options::{CHECK_EVERY, WalkControl};
+use crate::walk::walk_options::{CHECK_EVERY, WalkCallbacks};
 
 /// The directory that a walk is in.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ impl DirEntries {
     /// The errors of the control's check.
     pub(crate) fn retain(
         &mut self,
-        control: WalkControl<'_>,
+        control: WalkCallbacks<'_>,
         mut filter_entry: impl FnMut(WalkEntry<'_>) -> Result<FilterDecision>,
     ) -> Result<()> {
         let mut steps = Vec::with_capacity(self.steps.len());

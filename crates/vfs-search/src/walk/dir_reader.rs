@@ -8,20 +8,20 @@ use vfs_core::search::{LinkMode, Skipped};
 use vfs_core::tree::{ChildKind, Directory, Listing, Tree};
 use vfs_core::{Problem, Result, VfsPath};
 
-use crate::glob::DotVisibility;
+use crate::glob::HiddenEntryVisibility;
 use crate::walk::dir_entries::{
     DirContext, DirEntries, WalkEntry, WalkFindings, WalkStep, WalkStepKind, order, problem_at,
 };
-use crate::walk::ignore_rules::IgnoreFiles;
-use crate::walk::sequential_walk::{LinkEnterDecision, LinkFollower};
+use crate::walk::ignore_rules::DirectoryIgnoreFiles;
+use crate::walk::sequential_walk::{OutsideEntryDecision, OutsideLinkPolicy};
 use crate::walk::visibility::PathBuffer;
-use crate::walk::walk_options::{CHECK_EVERY, DirectoryOutput, WalkControl, WalkOptions};
+use crate::walk::walk_options::{CHECK_EVERY, DirectoryOutput, WalkCallbacks, WalkOptions};
 
 /// State that all directories of a walk share.
 #[derive(Debug)]
 pub(crate) struct WalkState {
     /// Decides which links to follow; `None` if links are not followed.
-    pub(crate) follow: Option<Box<LinkFollower>>,
+    pub(crate) follow: Option<Box<OutsideLinkPolicy>>,
     /// Number of entries that were listed.
     listed: AtomicU64,
     max_entries: u64,
@@ -29,7 +29,7 @@ pub(crate) struct WalkState {
 
 impl WalkState {
     /// Creates the state of a walk that enters no directory once `max_entries` were listed.
-    pub(crate) fn new(follow: Option<LinkFollower>, max_entries: u64) -> Self {
+    pub(crate) fn new(follow: Option<OutsideLinkPolicy>, max_entries: u64) -> Self {
         Self { follow: follow.map(Box::new), listed: AtomicU64::new(0), max_entries }
     }
 
@@ -45,7 +45,7 @@ impl WalkState {
 /// Reads the directories of a walk.
 pub(crate) struct DirReader<'a> {
     pub(crate) tree: &'a Arc<dyn Tree>,
-    pub(crate) control: WalkControl<'a>,
+    pub(crate) control: WalkCallbacks<'a>,
     pub(crate) options: WalkOptions,
     pub(crate) state: &'a WalkState,
 }
@@ -151,9 +151,9 @@ impl DirReader<'_> {
             return Ok(DescentTarget::Nowhere);
         }
         Ok(match follow.should_enter(&real, path, self.tree, self.control, self.options)? {
-            LinkEnterDecision::Yes => DescentTarget::Outside(real),
-            LinkEnterDecision::No => DescentTarget::Nowhere,
-            LinkEnterDecision::TooMany => DescentTarget::TooMany,
+            OutsideEntryDecision::Yes => DescentTarget::Outside(real),
+            OutsideEntryDecision::No => DescentTarget::Nowhere,
+            OutsideEntryDecision::TooMany => DescentTarget::TooMany,
         })
     }
 
@@ -168,7 +168,7 @@ impl DirReader<'_> {
         let listing = match &names {
             Some(names) => {
                 // Ignore files are looked up with the other names, but only for their rules.
-                let rules = IgnoreFiles::NAMES.iter().filter(|_| self.options.visibility.applies_rules());
+                let rules = DirectoryIgnoreFiles::NAMES.iter().filter(|_| self.options.visibility.applies_rules());
                 let rules = rules.map(|name| (*name).to_owned()).filter(|name| !names.contains(name));
                 context.dir.list_only(&names.iter().cloned().chain(rules).collect::<Vec<_>>())
             }
@@ -179,7 +179,7 @@ impl DirReader<'_> {
         let problems = std::mem::take(&mut listing.problems);
         findings.problems.extend(problems.into_iter().map(|problem| locate_problem(&context.path, problem)));
         let visibility = self.options.visibility;
-        let files = IgnoreFiles::from_listing(&listing);
+        let files = DirectoryIgnoreFiles::from_listing(&listing);
         if let Some(names) = &names {
             listing.retain(|name, _| names.iter().any(|other| other == name));
         }
@@ -201,10 +201,10 @@ impl DirReader<'_> {
                 || self.control.filter.hidden_override(context.relative(), name).of_entry(self.may_descend(kind));
             let shown =
                 visibility.visible_part(&context.rules, &mut full, (name, kind), requested, &mut findings.skipped);
-            if shown == DotVisibility::EntryOnly {
+            if shown == HiddenEntryVisibility::EntryOnly {
                 entry_only.insert(name.to_owned());
             }
-            shown != DotVisibility::Hidden && can_be_named(&context.path, name, findings)
+            shown != HiddenEntryVisibility::Hidden && can_be_named(&context.path, name, findings)
         });
         if let Some(error) = stopped {
             return Err(error);

@@ -79,7 +79,7 @@ impl IgnoreRules {
             }
         };
         for name in path.components() {
-            rules = rules.extended_with(&*dir, &at, IgnoreFiles::UNKNOWN, problems);
+            rules = rules.extended_with(&*dir, &at, DirectoryIgnoreFiles::UNKNOWN, problems);
             let next = at.child(name).and_then(|path| Ok((dir.open_dir(name, &path)?, path)));
             match next {
                 Ok(below) => (dir, at) = below,
@@ -97,7 +97,7 @@ impl IgnoreRules {
         &self,
         dir: &dyn Directory,
         path: &VfsPath,
-        files: IgnoreFiles,
+        files: DirectoryIgnoreFiles,
         problems: &mut Vec<Problem>,
     ) -> Self {
         let mut reader = IgnoreRuleReader { dir, path, presence: files.presence, problems };
@@ -178,27 +178,27 @@ fn match_rules(rules: &Gitignore, relative: &str, is_dir: bool) -> IgnoreVerdict
 
 /// Whether the names of the ignore files come from a listing, or have to be tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum IgnoreFilePresence {
+enum IgnoreFileDiscovery {
     Listed,
     Unknown,
 }
 
 /// The ignore files of a directory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct IgnoreFiles {
-    presence: IgnoreFilePresence,
+pub(crate) struct DirectoryIgnoreFiles {
+    presence: IgnoreFileDiscovery,
     ignore: Option<ChildKind>,
     gitignore: Option<ChildKind>,
     git: Option<ChildKind>,
 }
 
-impl IgnoreFiles {
+impl DirectoryIgnoreFiles {
     /// The names of ignore files and of the directory of git.
     pub(crate) const NAMES: [&str; 3] = [".ignore", ".gitignore", ".git"];
 
     /// Any file may be present; each is opened as a link, since it may be one.
     const UNKNOWN: Self = Self {
-        presence: IgnoreFilePresence::Unknown,
+        presence: IgnoreFileDiscovery::Unknown,
         ignore: Some(ChildKind::Link),
         gitignore: Some(ChildKind::Link),
         git: Some(ChildKind::Directory),
@@ -206,7 +206,7 @@ impl IgnoreFiles {
 
     /// Returns the ignore files in `listing`.
     pub(crate) fn from_listing(listing: &Listing) -> Self {
-        let mut files = Self { presence: IgnoreFilePresence::Listed, ignore: None, gitignore: None, git: None };
+        let mut files = Self { presence: IgnoreFileDiscovery::Listed, ignore: None, gitignore: None, git: None };
         for (name, kind) in listing.iter().filter(|(name, _)| name.starts_with('.')) {
             match name {
                 ".ignore" => files.ignore = Some(kind),
@@ -223,7 +223,7 @@ impl IgnoreFiles {
 struct IgnoreRuleReader<'a> {
     dir: &'a dyn Directory,
     path: &'a VfsPath,
-    presence: IgnoreFilePresence,
+    presence: IgnoreFileDiscovery,
     problems: &'a mut Vec<Problem>,
 }
 
@@ -254,7 +254,7 @@ impl IgnoreRuleReader<'_> {
             Err(error) if error.kind() == ErrorKind::NotADirectory => return (true, Gitignore::empty()),
             Err(error) => {
                 self.report(self.path, ".git", error);
-                return (self.presence == IgnoreFilePresence::Listed, Gitignore::empty());
+                return (self.presence == IgnoreFileDiscovery::Listed, Gitignore::empty());
             }
         };
         let exclude = git_path.child("info").and_then(|path| {
@@ -272,7 +272,7 @@ impl IgnoreRuleReader<'_> {
 
     fn report(&mut self, path: &VfsPath, name: &str, error: Error) {
         use ErrorKind::{IsADirectory, NotADirectory, NotFound};
-        if self.presence == IgnoreFilePresence::Unknown
+        if self.presence == IgnoreFileDiscovery::Unknown
             && matches!(error.kind(), NotFound | IsADirectory | NotADirectory)
         {
             return;

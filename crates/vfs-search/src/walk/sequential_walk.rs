@@ -13,7 +13,7 @@ use vfs_core::{Problem, Result, VfsPath};
 
 use crate::walk::dir_entries::{DirEntries, WalkFindings, WalkStep, WalkStepKind};
 use crate::walk::dir_reader::{DirReader, WalkState};
-use crate::walk::walk_options::{CHECK_EVERY, DirectoryOutput, WalkControl, WalkOptions};
+use crate::walk::walk_options::{CHECK_EVERY, DirectoryOutput, WalkCallbacks, WalkOptions};
 
 /// One item of a walk.
 #[derive(Debug)]
@@ -50,14 +50,14 @@ impl Walk {
     /// The errors of listing the directory.
     pub(crate) fn start(
         tree: &Arc<dyn Tree>,
-        control: WalkControl<'_>,
+        control: WalkCallbacks<'_>,
         dir: Arc<dyn Directory>,
         path: &VfsPath,
         options: WalkOptions,
         max_entries: u64,
     ) -> Result<Self> {
         let mut findings = WalkFindings::default();
-        let follow = (options.links == LinkMode::Follow).then(|| LinkFollower::for_ordered_walk(tree, path));
+        let follow = (options.links == LinkMode::Follow).then(|| OutsideLinkPolicy::for_ordered_walk(tree, path));
         let state = WalkState::new(follow, max_entries);
         let entries = DirReader { tree, control, options, state: &state }.start(dir, path, &mut findings)?;
         let frames = entries.map(WalkFrame::new).into_iter().collect();
@@ -69,7 +69,7 @@ impl Walk {
     /// # Errors
     ///
     /// Only the errors of the control's check.
-    pub(crate) fn next(&mut self, tree: &Arc<dyn Tree>, control: WalkControl<'_>) -> Result<Option<WalkItem>> {
+    pub(crate) fn next(&mut self, tree: &Arc<dyn Tree>, control: WalkCallbacks<'_>) -> Result<Option<WalkItem>> {
         loop {
             self.problems.extend(self.findings.problems.drain(..));
             if let Some(problem) = self.problems.pop_front() {
@@ -132,15 +132,15 @@ impl WalkFrame {
 
 /// Decides which directories outside of the searched tree a walk enters through links.
 #[derive(Debug)]
-pub(crate) struct LinkFollower {
+pub(crate) struct OutsideLinkPolicy {
     /// The real path of the searched tree.
     start: VfsPath,
-    entry_paths: LinkEntryPaths,
+    entry_paths: OutsideEntryPaths,
 }
 
 /// The path under which each directory outside of the searched tree is entered.
 #[derive(Debug)]
-enum LinkEntryPaths {
+enum OutsideEntryPaths {
     /// Entered paths by real path. A sequential walk reaches each directory by its smallest path first.
     Recorded(Mutex<HashMap<VfsPath, VfsPath>>),
     /// A parallel walk consults a sequential one with the same limit on entries. The sequential walk starts when the
@@ -150,23 +150,23 @@ enum LinkEntryPaths {
 
 /// Whether the walk enters a directory outside of the searched tree under a given path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LinkEnterDecision {
+pub(crate) enum OutsideEntryDecision {
     Yes,
     No,
     /// Too many entries precede the directory to determine whether the walk enters it.
     TooMany,
 }
 
-impl LinkFollower {
+impl OutsideLinkPolicy {
     /// Creates the policy of a sequential walk from `path` down.
     pub(crate) fn for_ordered_walk(tree: &Arc<dyn Tree>, path: &VfsPath) -> Self {
-        Self { start: real_path(tree, path), entry_paths: LinkEntryPaths::Recorded(Mutex::default()) }
+        Self { start: real_path(tree, path), entry_paths: OutsideEntryPaths::Recorded(Mutex::default()) }
     }
 
     /// Creates the policy of a walk from `path` down that enters directories in any order. About `max_entries` entries
     /// are listed to put them in order.
     pub(crate) fn for_parallel_walk(tree: &Arc<dyn Tree>, path: &VfsPath, max_entries: u64) -> Self {
-        let entry_paths = LinkEntryPaths::Planned { path: path.clone(), max_entries, walk: Mutex::default() };
+        let entry_paths = OutsideEntryPaths::Planned { path: path.clone(), max_entries, walk: Mutex::default() };
         Self { start: real_path(tree, path), entry_paths }
     }
 
@@ -185,15 +185,15 @@ impl LinkFollower {
         real: &VfsPath,
         path: &VfsPath,
         tree: &Arc<dyn Tree>,
-        control: WalkControl<'_>,
+        control: WalkCallbacks<'_>,
         options: WalkOptions,
-    ) -> Result<LinkEnterDecision> {
+    ) -> Result<OutsideEntryDecision> {
         let is_first = match &self.entry_paths {
-            LinkEntryPaths::Recorded(paths) => {
+            OutsideEntryPaths::Recorded(paths) => {
                 let mut paths = paths.lock().unwrap_or_else(PoisonError::into_inner);
                 paths.entry(real.clone()).or_insert_with(|| path.clone()) == path
             }
-            LinkEntryPaths::Planned { path: start, max_entries, walk } => {
+            OutsideEntryPaths::Planned { path: start, max_entries, walk } => {
                 let mut walk = walk.lock().unwrap_or_else(PoisonError::into_inner);
                 let walk = match &mut *walk {
                     Some(walk) => walk,
@@ -203,19 +203,21 @@ impl LinkFollower {
                 while walk.recorded_path(real).is_none() && walk.next(tree, control)?.is_some() {}
                 match walk.recorded_path(real) {
                     Some(first) => first == *path,
-                    None if walk.is_cut() => return Ok(LinkEnterDecision::TooMany),
+                    None if walk.is_cut() => return Ok(OutsideEntryDecision::TooMany),
                     None => false,
                 }
             }
         };
-        Ok(if is_first { LinkEnterDecision::Yes } else { LinkEnterDecision::No })
+        Ok(if is_first { OutsideEntryDecision::Yes } else { OutsideEntryDecision::No })
     }
 
     /// Returns the path under which a sequential walk entered the directory at `real`.
     pub(crate) fn recorded_path(&self, real: &VfsPath) -> Option<VfsPath> {
         match &self.entry_paths {
-            LinkEntryPaths::Recorded(paths) => paths.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned(),
-            LinkEntryPaths::Planned { .. } => None,
+            OutsideEntryPaths::Recorded(paths) => {
+                paths.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned()
+            }
+            OutsideEntryPaths::Planned { .. } => None,
         }
     }
 }
@@ -223,7 +225,7 @@ impl LinkFollower {
 /// Starts a sequential walk of all directories from `start` down.
 fn start_ordered_walk(
     tree: &Arc<dyn Tree>,
-    control: WalkControl<'_>,
+    control: WalkCallbacks<'_>,
     start: &VfsPath,
     options: WalkOptions,
     max_entries: u64,
@@ -259,12 +261,12 @@ mod tests {
         let tree: Arc<dyn Tree> = Arc::new(tree.with("/s/y/link", link.clone()).with("/s/z/link", link));
         let options = WalkOptions { links: LinkMode::Follow, ..OPTIONS };
         for (max_entries, expected) in [
-            (MAX_ENTRIES, [LinkEnterDecision::No, LinkEnterDecision::Yes]),
-            (7, [LinkEnterDecision::No, LinkEnterDecision::Yes]),
-            (6, [LinkEnterDecision::TooMany, LinkEnterDecision::TooMany]),
-            (0, [LinkEnterDecision::TooMany, LinkEnterDecision::TooMany]),
+            (MAX_ENTRIES, [OutsideEntryDecision::No, OutsideEntryDecision::Yes]),
+            (7, [OutsideEntryDecision::No, OutsideEntryDecision::Yes]),
+            (6, [OutsideEntryDecision::TooMany, OutsideEntryDecision::TooMany]),
+            (0, [OutsideEntryDecision::TooMany, OutsideEntryDecision::TooMany]),
         ] {
-            let follow = LinkFollower::for_parallel_walk(&tree, &path("/s"), max_entries);
+            let follow = OutsideLinkPolicy::for_parallel_walk(&tree, &path("/s"), max_entries);
             let enters = |at: &str| follow.should_enter(&path("/far"), &path(at), &tree, EVERYWHERE, options);
             let entered = ["/s/z/link", "/s/y/link"].map(|at| enters(at).expect("it goes on"));
             assert_eq!(entered, expected, "{max_entries}");

@@ -9,12 +9,12 @@ use crate::walk::dir_entries::{DirEntries, WalkFindings};
 use crate::walk::dir_reader::{DirReader, WalkState};
 use crate::walk::subtree::WalkStepRange;
 use crate::walk::visibility::VisibilitySettings;
-use crate::walk::walk_options::{DirectoryOutput, WalkControl, WalkFilter, WalkOptions};
+use crate::walk::walk_options::{DirectoryOutput, WalkCallbacks, WalkFilter, WalkOptions};
 
 /// A filter that enters every directory.
 struct Everywhere;
 
-pub(crate) const EVERYWHERE: WalkControl<'static> = WalkControl { filter: &Everywhere, check: &|| Ok(()) };
+pub(crate) const EVERYWHERE: WalkCallbacks<'static> = WalkCallbacks { filter: &Everywhere, check: &|| Ok(()) };
 
 impl WalkFilter for Everywhere {
     fn should_enter(&self, _: &str, _: &str) -> bool {

@@ -6,8 +6,8 @@ use vfs_core::search::{HiddenNames, IgnoreMode, Skipped};
 use vfs_core::tree::{ChildKind, Directory, Tree};
 use vfs_core::{Problem, VfsPath};
 
-use crate::glob::DotVisibility;
-use crate::walk::ignore_rules::{IgnoreFiles, IgnoreRules, IgnoreVerdict};
+use crate::glob::HiddenEntryVisibility;
+use crate::walk::ignore_rules::{DirectoryIgnoreFiles, IgnoreRules, IgnoreVerdict};
 
 /// The visibility settings of a request.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,7 @@ impl VisibilitySettings {
         above: &IgnoreRules,
         dir: &dyn Directory,
         path: &VfsPath,
-        files: IgnoreFiles,
+        files: DirectoryIgnoreFiles,
         problems: &mut Vec<Problem>,
     ) -> IgnoreRules {
         if !self.applies_rules() {
@@ -54,13 +54,13 @@ impl VisibilitySettings {
         rules: &IgnoreRules,
         full: &mut PathBuffer,
         (name, kind): (&str, ChildKind),
-        requested: impl FnOnce() -> DotVisibility,
+        requested: impl FnOnce() -> HiddenEntryVisibility,
         skipped: &mut Skipped,
-    ) -> DotVisibility {
+    ) -> HiddenEntryVisibility {
         let verdict = if rules.is_empty() { IgnoreVerdict::NoMatch } else { rules.verdict(full.of(name), kind) };
         if verdict == IgnoreVerdict::Ignored {
             skipped.ignored += 1;
-            return DotVisibility::Hidden;
+            return HiddenEntryVisibility::Hidden;
         }
         if name == ".git" {
             match (self.hidden, self.applies_rules()) {
@@ -69,17 +69,17 @@ impl VisibilitySettings {
                 (_, false) => {}
             }
             if self.hidden == HiddenNames::Skip || self.applies_rules() {
-                return DotVisibility::Hidden;
+                return HiddenEntryVisibility::Hidden;
             }
         }
         // As in ripgrep, a `!` rule shows an entry although its name starts with a dot, unless only the pattern may
         // include hidden names.
         let is_whitelisted = verdict == IgnoreVerdict::Whitelisted && self.hidden != HiddenNames::Spelled;
         if self.hidden == HiddenNames::Include || is_whitelisted || !name.starts_with('.') {
-            return DotVisibility::Full;
+            return HiddenEntryVisibility::Full;
         }
         let shown = requested();
-        skipped.hidden += u64::from(shown == DotVisibility::Hidden);
+        skipped.hidden += u64::from(shown == HiddenEntryVisibility::Hidden);
         shown
     }
 }

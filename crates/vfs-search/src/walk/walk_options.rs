@@ -3,7 +3,7 @@
 use vfs_core::Result;
 use vfs_core::search::LinkMode;
 
-use crate::glob::DotVisibility;
+use crate::glob::HiddenEntryVisibility;
 use crate::walk::visibility::VisibilitySettings;
 
 /// Approximate maximum number of entries that one search lists.
@@ -43,20 +43,20 @@ pub(crate) trait WalkFilter {
 
     /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, the request
     /// includes.
-    fn hidden_override(&self, _relative: &str, _name: &str) -> DotVisibility {
-        DotVisibility::Hidden
+    fn hidden_override(&self, _relative: &str, _name: &str) -> HiddenEntryVisibility {
+        HiddenEntryVisibility::Hidden
     }
 }
 
 /// Decides which directories a walk enters, and whether the walk continues.
 #[derive(Clone, Copy)]
-pub(crate) struct WalkControl<'a> {
+pub(crate) struct WalkCallbacks<'a> {
     pub(crate) filter: &'a dyn WalkFilter,
     /// Returns an error if the walk has to stop.
     pub(crate) check: &'a dyn Fn() -> Result<()>,
 }
 
-impl WalkControl<'_> {
+impl WalkCallbacks<'_> {
     pub(crate) fn check(&self) -> Result<()> {
         (self.check)()
     }

@@ -21,7 +21,7 @@ store_laws! { "history":
 const PATHS: &[&str] = &["/a", "/a/b", "/a/b/c", "/a-b", "/a0", "/b", "/b/a", "/_/%", "/é"];
 
 /// Store and reference store with the same history.
-struct StorePair<'a> {
+struct ReferenceComparison<'a> {
     store: &'a dyn Store,
     reference: MemoryStore,
     /// Versions of the reference with the corresponding versions of the store.
@@ -34,7 +34,7 @@ fn size_of(found: Option<&StoredMeta>) -> Option<u64> {
     found.map(|stored| stored.size)
 }
 
-impl<'a> StorePair<'a> {
+impl<'a> ReferenceComparison<'a> {
     fn new(store: &'a dyn Store, seed: u64) -> Self {
         Self { store, reference: MemoryStore::new(), versions: BTreeMap::new(), random: Rng::with_seed(seed) }
     }
@@ -153,7 +153,7 @@ impl<'a> StorePair<'a> {
 }
 
 async fn any_history_of_changes_ends_as_in_memory(t: &StoreTarget) -> LawResult {
-    let mut pair = StorePair::new(&*t.store, 31);
+    let mut pair = ReferenceComparison::new(&*t.store, 31);
     for round in 0..200 {
         pair.change_one(round).await?;
         if round % 20 == 0 {
@@ -164,7 +164,7 @@ async fn any_history_of_changes_ends_as_in_memory(t: &StoreTarget) -> LawResult 
 }
 
 async fn any_history_of_batches_ends_as_in_memory(t: &StoreTarget) -> LawResult {
-    let mut pair = StorePair::new(&*t.store, 37);
+    let mut pair = ReferenceComparison::new(&*t.store, 37);
     for round in 0..200 {
         pair.change_many(round).await?;
         if round % 10 == 0 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use vfs_search::Pool;
 
-use super::concurrency::feed_barrier::FeedBarrier;
+use super::concurrency::feed_start_barrier::FeedStartBarrier;
 use super::concurrency::key_locks::KeyLocks;
 use super::config::StoreConfig;
 use super::view::content_cache::ContentCache;
@@ -26,7 +26,7 @@ pub(super) struct BackendShared<S> {
     pub(super) indexes: NameIndexes,
     pub(super) line_indexes: LineIndexCache,
     pub(super) key_locks: KeyLocks,
-    pub(super) feed_barrier: Arc<FeedBarrier>,
+    pub(super) feed_barrier: Arc<FeedStartBarrier>,
     /// Permits for blocks of files that are prefetched.
     pub(super) prefetch_permits: Arc<Semaphore>,
 }

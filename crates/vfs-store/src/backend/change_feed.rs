@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
 use vfs_core::{Error, Result, VfsPath};
 
-use super::concurrency::feed_barrier::FeedBarrier;
+use super::concurrency::feed_start_barrier::FeedStartBarrier;
 use super::view::namespace_view::NamespaceView;
 use crate::store::{ChangePage, ChangeRecord, Changes, Namespace, Sequence, Store};
 
@@ -46,7 +46,7 @@ struct ChangeFeedStart {
 pub(super) fn watch<S: Store>(
     view: NamespaceView<S>,
     req: WatchRequest,
-    feed_barrier: &Arc<FeedBarrier>,
+    feed_barrier: &Arc<FeedStartBarrier>,
 ) -> BoxStream<'static, Result<WatchEvent>> {
     let path = req.path;
     let cursors = CursorCodec::of(&view.namespace);
@@ -71,7 +71,7 @@ pub(super) fn watch<S: Store>(
 /// Starts the feed now instead of at the first poll of the stream, so that all later changes are reported.
 fn start_now(
     mut start: BoxFuture<'static, Result<ChangeFeedStart>>,
-    feed_barrier: &Arc<FeedBarrier>,
+    feed_barrier: &Arc<FeedStartBarrier>,
 ) -> BoxFuture<'static, Result<ChangeFeedStart>> {
     if let Some(resolved) = (&mut start).now_or_never() {
         return futures::future::ready(resolved).boxed();

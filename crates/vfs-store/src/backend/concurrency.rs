@@ -2,6 +2,6 @@
 
 pub(super) mod backoff;
 pub(super) mod completion;
-pub(super) mod feed_barrier;
+pub(super) mod feed_start_barrier;
 pub(super) mod key_locks;
 pub(super) mod runtime_handle;

@@ -6,7 +6,7 @@
 
 mod compensation;
 mod load;
-mod transfer_error;
+mod transfer_step_error;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use self::compensation::{SentValue, TransferSourceState, TransferredFile};
 use self::load::{discard_loaded, load, load_current};
-use self::transfer_error::TransferError;
+use self::transfer_step_error::TransferStepError;
 use super::concurrency::backoff::{backoff, contended};
 use super::concurrency::completion::within;
 use super::transfer::transfer_plan::{FileTransfer, TransferKind, TransferPlan};
@@ -106,8 +106,8 @@ pub(super) async fn transfer<S: Store>(
     let replaced = match &plan.replaced {
         Some(stored) => match load(view, (&plan.to, stored), &plan.to, TransferKind::Rename).await {
             Ok(value) => Some(value),
-            Err(TransferError::Conflict) => return Ok(None),
-            Err(TransferError::Failed(error)) => return Err(error),
+            Err(TransferStepError::Conflict) => return Ok(None),
+            Err(TransferStepError::Failed(error)) => return Err(error),
         },
         None => None,
     };
@@ -131,11 +131,11 @@ async fn transfer_or_roll_back<S: Store>(
     };
     let rollback = roll_back(&for_cleanup(view), &transferred, replaced).await;
     let error = match (failure, &rollback) {
-        (TransferError::Conflict, Ok(RollbackOutcome::Complete)) => return Ok(None),
-        (TransferError::Failed(error), Ok(RollbackOutcome::Complete)) => return Err(error),
-        (TransferError::Failed(error), _) => error.or_path(&plan.to),
+        (TransferStepError::Conflict, Ok(RollbackOutcome::Complete)) => return Ok(None),
+        (TransferStepError::Failed(error), Ok(RollbackOutcome::Complete)) => return Err(error),
+        (TransferStepError::Failed(error), _) => error.or_path(&plan.to),
         // Not `busy`, after which a caller may assume that nothing was changed.
-        (TransferError::Conflict, _) => {
+        (TransferStepError::Conflict, _) => {
             Error::new(ErrorKind::Conflict, "other writers changed the source or the target meanwhile")
                 .with_path(&plan.to)
         }
@@ -153,7 +153,7 @@ async fn transfer_files<S: Store>(
     kind: TransferKind,
     replaced: Option<&NewValue>,
     transferred: &mut Vec<TransferredFile>,
-) -> Result<(), TransferError> {
+) -> Result<(), TransferStepError> {
     let expected = match &plan.replaced {
         Some(stored) => Precondition::Version(stored.version.clone()),
         None => Precondition::Absent,
@@ -163,7 +163,7 @@ async fn transfer_files<S: Store>(
         return Err(Error::not_found(&plan.from).into());
     }
     if conflicts_with_others(view, plan, transferred).await? {
-        return Err(TransferError::Conflict);
+        return Err(TransferStepError::Conflict);
     }
     if kind == TransferKind::Rename {
         remove_sources(view, replaced, transferred).await?;
@@ -182,7 +182,7 @@ async fn copy_all<S: Store>(
     kind: TransferKind,
     expected: &Precondition,
     transferred: &mut Vec<TransferredFile>,
-) -> Result<(), TransferError> {
+) -> Result<(), TransferStepError> {
     let has_failed = AtomicBool::new(false);
     let room = Semaphore::new(MAX_TRANSFERRED_MIB as usize);
     let copy = async |file: &FileTransfer| {
@@ -213,7 +213,7 @@ async fn copy_one<S: Store>(
     kind: TransferKind,
     expected: &Precondition,
     transferred: &mut Option<TransferredFile>,
-) -> Result<(), TransferError> {
+) -> Result<(), TransferStepError> {
     let Some((stored, copy)) = load_current(view, (&file.from, file.size), &file.to, kind).await? else {
         return Ok(());
     };
@@ -251,7 +251,7 @@ async fn remove_sources<S: Store>(
     view: &NamespaceView<S>,
     replaced: Option<&NewValue>,
     transferred: &mut Vec<TransferredFile>,
-) -> Result<(), TransferError> {
+) -> Result<(), TransferStepError> {
     for file in transferred.iter_mut() {
         remove_source(view, file).await?;
     }
@@ -269,7 +269,7 @@ async fn remove_sources<S: Store>(
 async fn remove_source<S: Store>(
     view: &NamespaceView<S>,
     transferred: &mut TransferredFile,
-) -> Result<(), TransferError> {
+) -> Result<(), TransferStepError> {
     let from = transferred.file.from.clone();
     for attempt in 0..view.shared.config.edit_attempts {
         let steady = steady(view, &from)?;
@@ -296,11 +296,11 @@ async fn copy_again<S: Store>(
     view: &NamespaceView<S>,
     transferred: &mut TransferredFile,
     current: StoredMeta,
-) -> Result<(), TransferError> {
+) -> Result<(), TransferStepError> {
     let Some(target) = &transferred.target else { return Ok(()) };
     let expected = Precondition::Version(target.version.clone());
     let copy = match load(view, (&transferred.file.from, &current), &transferred.file.to, TransferKind::Rename).await {
-        Err(TransferError::Conflict) => return Ok(()),
+        Err(TransferStepError::Conflict) => return Ok(()),
         loaded => loaded?,
     };
     transferred.source = current;

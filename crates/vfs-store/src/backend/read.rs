@@ -34,7 +34,7 @@ pub(super) async fn read<S: Store>(view: &NamespaceView<S>, request: &ReadReques
             return window::read_bytes(&content, request, stored.version);
         }
         let (cx, _guard) = view.cx.cancel_on_drop();
-        let source = StoreFileSource::new(view.with_context(cx), path.clone(), stored, (start, content))?;
+        let source = WindowBlockSource::new(view.with_context(cx), path.clone(), stored, (start, content))?;
         if let Some(result) = read_large(view, request, source).await? {
             return Ok(result);
         }
@@ -58,7 +58,7 @@ fn first_range(request: &ReadRequest, range: ByteRange) -> std::ops::Range<u64> 
 async fn read_large<S: Store>(
     view: &NamespaceView<S>,
     request: &ReadRequest,
-    mut source: StoreFileSource<S>,
+    mut source: WindowBlockSource<S>,
 ) -> Result<Option<ReadResult>> {
     let (key, version) = (view.key(&request.path), source.stored.version.clone());
     let lines = &view.shared.line_indexes;
@@ -89,7 +89,7 @@ async fn read_large<S: Store>(
 }
 
 /// Source of a window of a large file, which fetches blocks of the file from the store and blocks the thread meanwhile.
-struct StoreFileSource<S> {
+struct WindowBlockSource<S> {
     view: NamespaceView<S>,
     runtime: RuntimeHandle,
     path: VfsPath,
@@ -99,7 +99,7 @@ struct StoreFileSource<S> {
     has_changed: bool,
 }
 
-impl<S: Store> StoreFileSource<S> {
+impl<S: Store> WindowBlockSource<S> {
     fn new(view: NamespaceView<S>, path: VfsPath, stored: StoredMeta, first: (u64, Bytes)) -> Result<Self> {
         let runtime = RuntimeHandle::current()
             .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the read of a large file needs a tokio runtime"))?;
@@ -115,7 +115,7 @@ impl<S: Store> StoreFileSource<S> {
     }
 }
 
-impl<S: Store> window::ContentSource for StoreFileSource<S> {
+impl<S: Store> window::ContentSource for WindowBlockSource<S> {
     fn size(&self) -> u64 {
         self.stored.size
     }

@@ -1,6 +1,6 @@
 //! Tests of the backend beyond the laws.
 
-mod cancelled;
+mod cancellation;
 mod candidates;
 mod documents;
 mod index;

@@ -13,7 +13,7 @@ pub(super) fn candidates(values: Vec<(VfsPath, Bytes)>, query: &TextQuery) -> Op
     if query.texts.iter().any(String::is_empty) {
         return None;
     }
-    let mut folds = CaseFoldCache::default();
+    let mut folds = CharFoldCache::default();
     let is_sensitive = query.case == CaseMode::Sensitive;
     let folded: Vec<_> = query.texts.iter().map(|text| folds.fold(text)).collect();
     let mut may_match = |content: &[u8]| match std::str::from_utf8(content) {
@@ -38,9 +38,9 @@ fn contains(text: &[char], needle: &[char]) -> bool {
 
 /// Cache of simple case folding: the first character of each class of characters that differ in case.
 #[derive(Default)]
-struct CaseFoldCache(HashMap<char, char>);
+struct CharFoldCache(HashMap<char, char>);
 
-impl CaseFoldCache {
+impl CharFoldCache {
     fn fold(&mut self, text: &str) -> Vec<char> {
         text.chars().map(|letter| *self.0.entry(letter).or_insert_with(|| first_of_case_class(letter))).collect()
     }

@@ -12,8 +12,8 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::BucketStore;
 use super::error::BucketError;
-use super::http_transport::{ChangeAttempts, ObjectCondition};
-use super::read::{ConditionKind, FoundObject, tag, version};
+use super::http_transport::{ChangeAttemptRecord, ObjectCondition};
+use super::read::{ConditionBasis, FoundObject, tag, version};
 use crate::store::{NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, StoredMeta, ValueContent};
 
 /// Size in bytes above which a value is uploaded in parts.
@@ -74,7 +74,7 @@ impl BucketStore {
             return Ok(Ok(ObjectCondition::Nothing));
         }
         if let Precondition::Version(version) = expected
-            && self.inner.service.conditions == ConditionKind::Tags
+            && self.inner.service.conditions == ConditionBasis::Tags
             && let Some(e_tag) = tag(version)
         {
             return Ok(Ok(ObjectCondition::Tag { e_tag, generation: None }));
@@ -99,10 +99,10 @@ impl BucketStore {
         guard: ObjectCondition,
     ) -> Result<AttemptOutcome> {
         let (change, answer) = if content.len() <= MULTIPART_THRESHOLD {
-            let change = ChangeAttempts::new();
+            let change = ChangeAttemptRecord::new();
             (change.clone(), change.make(self.put_whole(location, content, labels, &guard)).await)
         } else {
-            let change = ChangeAttempts::on(guard.clone());
+            let change = ChangeAttemptRecord::on(guard.clone());
             (change.clone(), change.make(self.put_parts(location, content, labels, &guard)).await)
         };
         self.conclude(location, value, expected, &guard, &change, answer).await
@@ -115,7 +115,7 @@ impl BucketStore {
         value: &NewValue,
         expected: &Precondition,
         guard: &ObjectCondition,
-        change: &ChangeAttempts,
+        change: &ChangeAttemptRecord,
         answer: Result<PutResult, BucketError>,
     ) -> Result<AttemptOutcome> {
         let fault = match answer {
@@ -231,7 +231,7 @@ impl BucketStore {
     }
 
     async fn try_delete(&self, location: &Path, found: FoundObject) -> Result<AttemptOutcome> {
-        let change = found.guard.clone().map_or_else(ChangeAttempts::new, ChangeAttempts::on);
+        let change = found.guard.clone().map_or_else(ChangeAttemptRecord::new, ChangeAttemptRecord::on);
         let fault = match change.make(self.inner.service.remove(location)).await {
             Ok(()) => return Ok(AttemptOutcome::Over(PutOutcome::Applied(found.stored))),
             Err(fault) => fault,

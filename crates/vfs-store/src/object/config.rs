@@ -11,7 +11,7 @@ use crate::admin::store_url::{StoreUrl, StoreUrlParameters, percent_decoded};
 /// Object storage service of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum BucketService {
+pub enum BucketProvider {
     /// Amazon S3 and compatible services: MinIO, R2, Ceph and others.
     S3,
     /// Google Cloud Storage.
@@ -22,7 +22,7 @@ pub enum BucketService {
     Azure,
 }
 
-impl BucketService {
+impl BucketProvider {
     fn from_scheme(scheme: &str) -> Result<Self> {
         match scheme {
             "s3" => Ok(Self::S3),
@@ -102,7 +102,7 @@ impl BucketService {
 /// ```
 #[derive(Clone)]
 pub struct BucketConfig {
-    pub(super) service: BucketService,
+    pub(super) service: BucketProvider,
     pub(super) bucket: String,
     pub(super) layout: KeyLayout,
     /// Options of `object_store` with their values.
@@ -145,7 +145,7 @@ impl BucketConfig {
     ///
     /// As [`new`](Self::new).
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
-        let service = BucketService::from_scheme(url.scheme())?;
+        let service = BucketProvider::from_scheme(url.scheme())?;
         let (bare, parameters) = url.split_parameters()?;
         if !bare.username().is_empty()
             || bare.password().is_some()
@@ -222,7 +222,7 @@ impl fmt::Debug for BucketConfig {
     }
 }
 
-fn options(service: BucketService, mut parameters: StoreUrlParameters) -> Result<Vec<(&'static str, String)>> {
+fn options(service: BucketProvider, mut parameters: StoreUrlParameters) -> Result<Vec<(&'static str, String)>> {
     let supported = service.parameters();
     let mut options = Vec::new();
     for (name, option) in supported {

@@ -9,24 +9,24 @@ use object_store::{BackoffConfig, ObjectStore, RetryConfig};
 use url::Url;
 use vfs_core::{Error, Result};
 
-use super::config::{BucketConfig, BucketService};
+use super::config::{BucketConfig, BucketProvider};
 use super::error::BucketError;
-use super::http_transport::{HttpConnectionFactory, OperationTimeout, UnsignedHeaders};
+use super::http_transport::{HttpConnectionFactory, OperationTimeout, UnsignedHeaderSupport};
 use super::list::{KeyParsing, ListSource};
-use super::read::{ConditionKind, MetadataNames, ObjectService};
+use super::read::{ConditionBasis, MetadataNames, ObjectClient};
 
 /// Returns the service of a configuration, without sending a request.
-pub(super) fn connect(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
+pub(super) fn connect(config: &BucketConfig) -> Result<(ObjectClient, ListSource)> {
     match config.service {
-        BucketService::S3 => s3(config),
+        BucketProvider::S3 => s3(config),
         #[cfg(feature = "gcp")]
-        BucketService::Google => google(config),
+        BucketProvider::Google => google(config),
         #[cfg(feature = "azure")]
-        BucketService::Azure => azure(config),
+        BucketProvider::Azure => azure(config),
     }
 }
 
-fn s3(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
+fn s3(config: &BucketConfig) -> Result<(ObjectClient, ListSource)> {
     let has_key = config.options.iter().any(|(option, _)| *option == "access_key_id");
     let mut builder = AmazonS3Builder::new();
     for (name, value) in environment("AWS_") {
@@ -57,16 +57,16 @@ fn s3(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
         .with_disable_bulk_delete(true)
         .with_retry(retries(config))
         .with_http_connector(HttpConnectionFactory {
-            unsigned: UnsignedHeaders::Accepted,
+            unsigned: UnsignedHeaderSupport::Accepted,
             request_timeout: config.request_timeout,
         })
         .build()
         .map_err(|error| unusable(config, error))?;
-    Ok(parts(config, store, ConditionKind::Tags, MetadataNames::HYPHENED, KeyParsing::Raw))
+    Ok(parts(config, store, ConditionBasis::Tags, MetadataNames::HYPHENED, KeyParsing::Raw))
 }
 
 #[cfg(feature = "gcp")]
-fn google(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
+fn google(config: &BucketConfig) -> Result<(ObjectClient, ListSource)> {
     use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 
     let mut builder = GoogleCloudStorageBuilder::from_env();
@@ -80,16 +80,16 @@ fn google(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
         .with_bucket_name(&config.bucket)
         .with_retry(retries(config))
         .with_http_connector(HttpConnectionFactory {
-            unsigned: UnsignedHeaders::Rejected,
+            unsigned: UnsignedHeaderSupport::Rejected,
             request_timeout: config.request_timeout,
         })
         .build()
         .map_err(|error| unusable(config, error))?;
-    Ok(parts(config, store, ConditionKind::Generations, MetadataNames::HYPHENED, KeyParsing::Raw))
+    Ok(parts(config, store, ConditionBasis::Generations, MetadataNames::HYPHENED, KeyParsing::Raw))
 }
 
 #[cfg(feature = "azure")]
-fn azure(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
+fn azure(config: &BucketConfig) -> Result<(ObjectClient, ListSource)> {
     use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 
     let mut builder = MicrosoftAzureBuilder::from_env();
@@ -103,24 +103,24 @@ fn azure(config: &BucketConfig) -> Result<(ObjectService, ListSource)> {
         .with_container_name(&config.bucket)
         .with_retry(retries(config))
         .with_http_connector(HttpConnectionFactory {
-            unsigned: UnsignedHeaders::Rejected,
+            unsigned: UnsignedHeaderSupport::Rejected,
             request_timeout: config.request_timeout,
         })
         .build()
         .map_err(|error| unusable(config, error))?;
-    Ok(parts(config, store, ConditionKind::Tags, MetadataNames::UNDERSCORED, KeyParsing::Parsed))
+    Ok(parts(config, store, ConditionBasis::Tags, MetadataNames::UNDERSCORED, KeyParsing::Parsed))
 }
 
 fn parts<S: ObjectStore + PaginatedListStore>(
     config: &BucketConfig,
     store: S,
-    conditions: ConditionKind,
+    conditions: ConditionBasis,
     labels: MetadataNames,
     keys: KeyParsing,
-) -> (ObjectService, ListSource) {
+) -> (ObjectClient, ListSource) {
     let store = Arc::new(store);
     let limit = OperationTimeout::new(config.request_timeout.max(config.retry_timeout));
-    let service = ObjectService { objects: Arc::clone(&store) as Arc<dyn ObjectStore>, conditions, labels, limit };
+    let service = ObjectClient { objects: Arc::clone(&store) as Arc<dyn ObjectStore>, conditions, labels, limit };
     (service, ListSource::Paged { store, keys, limit })
 }
 

@@ -16,11 +16,11 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 
 use super::error::BucketError;
-use super::list_xml::{self, RawKeysRequest};
+use super::list_xml::{self, RawKeysMarker};
 
 tokio::task_local! {
     /// Change to which the requests of this task belong.
-    static CHANGE: ChangeAttempts;
+    static CHANGE: ChangeAttemptRecord;
 }
 
 /// Record of one change, which may take several attempts.
@@ -28,7 +28,7 @@ tokio::task_local! {
 /// `object_store` retries a request without a response, and then reports only the last attempt. This records all
 /// attempts.
 #[derive(Debug, Clone)]
-pub(super) struct ChangeAttempts {
+pub(super) struct ChangeAttemptRecord {
     condition: Option<ObjectCondition>,
     doubtful: Arc<AtomicBool>,
 }
@@ -47,7 +47,7 @@ pub(super) enum ObjectCondition {
     },
 }
 
-impl ChangeAttempts {
+impl ChangeAttemptRecord {
     /// Creates the record of a change whose request already has its condition.
     pub(super) fn new() -> Self {
         Self { condition: None, doubtful: Arc::default() }
@@ -133,7 +133,7 @@ impl OperationTimeout {
         if let Ok(outcome) = tokio::time::timeout(limit, operation).await {
             return Ok(outcome?);
         }
-        let _ = CHANGE.try_with(ChangeAttempts::mark_doubtful);
+        let _ = CHANGE.try_with(ChangeAttemptRecord::mark_doubtful);
         Err(BucketError::unanswered())
     }
 }
@@ -149,7 +149,7 @@ fn is_completion(body: &[u8]) -> bool {
 
 /// Whether a service accepts HTTP conditions in headers that are not signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum UnsignedHeaders {
+pub(super) enum UnsignedHeaderSupport {
     /// S3 and compatible services accept them.
     Accepted,
     /// Other services reject them.
@@ -161,7 +161,7 @@ pub(super) enum UnsignedHeaders {
 #[derive(Debug)]
 pub(super) struct HttpConnectionFactory {
     /// Whether the service accepts unsigned headers.
-    pub(super) unsigned: UnsignedHeaders,
+    pub(super) unsigned: UnsignedHeaderSupport,
     /// Timeout of one request.
     pub(super) request_timeout: Duration,
 }
@@ -216,15 +216,15 @@ fn tls_config() -> Result<ClientConfig, rustls::Error> {
 #[derive(Debug)]
 struct HttpConnection {
     client: reqwest::Client,
-    unsigned: UnsignedHeaders,
+    unsigned: UnsignedHeaderSupport,
 }
 
 #[async_trait]
 impl HttpService for HttpConnection {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let wants_raw_keys = request.extensions().get::<RawKeysRequest>().is_some();
-        let change = CHANGE.try_with(ChangeAttempts::clone).ok();
-        if let Some(change) = change.as_ref().filter(|_| self.unsigned == UnsignedHeaders::Accepted)
+        let wants_raw_keys = request.extensions().get::<RawKeysMarker>().is_some();
+        let change = CHANGE.try_with(ChangeAttemptRecord::clone).ok();
+        if let Some(change) = change.as_ref().filter(|_| self.unsigned == UnsignedHeaderSupport::Accepted)
             && let Some((name, value)) = change.header(&request)
         {
             request.headers_mut().insert(name, value);

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 /// Marker of a request for a listing with keys exactly as they are sent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RawKeysRequest;
+pub(super) struct RawKeysMarker;
 
 /// Page of a listing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -29,7 +29,7 @@ impl BucketStore {
             let listings = stream::iter(level)
                 .map(|components| self.list_markers(components))
                 .buffer_unordered(MAX_CONCURRENT_LISTINGS);
-            let listings: Vec<MarkerPrefixes> = listings.try_collect().await?;
+            let listings: Vec<NamespaceListing> = listings.try_collect().await?;
             level = Vec::new();
             for prefixes in listings {
                 found.extend(prefixes.namespace);
@@ -54,12 +54,12 @@ impl BucketStore {
     }
 
     /// Returns the namespaces and longer prefixes that begin with these components.
-    async fn list_markers(&self, components: String) -> Result<MarkerPrefixes> {
+    async fn list_markers(&self, components: String) -> Result<NamespaceListing> {
         let prefix = match components.as_str() {
             "" => self.inner.layout.named_prefix(),
             components => format!("{}{components}/", self.inner.layout.named_prefix()),
         };
-        let mut prefixes = MarkerPrefixes::default();
+        let mut prefixes = NamespaceListing::default();
         let mut start = Some(ListStart::First);
         while let Some(from) = start {
             let listing = self.inner.source.list(&prefix, ListDepth::Level, &from, usize::MAX).await;
@@ -78,7 +78,7 @@ impl BucketStore {
         let namespace = prefixes.namespace.take();
         match namespace {
             Some(namespace) if self.has_files(&namespace).await? => {
-                Ok(MarkerPrefixes { namespace: Some(namespace), ..prefixes })
+                Ok(NamespaceListing { namespace: Some(namespace), ..prefixes })
             }
             _ => Ok(prefixes),
         }
@@ -87,7 +87,7 @@ impl BucketStore {
 
 /// Namespaces that begin with some components.
 #[derive(Default)]
-struct MarkerPrefixes {
+struct NamespaceListing {
     /// The namespace with exactly these components, if it has files.
     namespace: Option<Namespace>,
     /// The prefixes with one more component.

@@ -37,16 +37,16 @@ const MAX_TAG_BYTES: usize = 512;
 
 /// Object storage service with its particularities.
 #[derive(Debug, Clone)]
-pub(super) struct ObjectService {
+pub(super) struct ObjectClient {
     pub(super) objects: Arc<dyn ObjectStore>,
-    pub(super) conditions: ConditionKind,
+    pub(super) conditions: ConditionBasis,
     pub(super) labels: MetadataNames,
     pub(super) limit: OperationTimeout,
 }
 
 /// Kind of precondition that a service checks for a put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ConditionKind {
+pub(super) enum ConditionBasis {
     /// Entity tags.
     Tags,
     /// Generation numbers.
@@ -134,14 +134,14 @@ pub(super) struct FetchedObject {
 
 /// An object that was read piece by piece.
 #[derive(Debug, Clone)]
-pub(super) struct ObjectDigest {
+pub(super) struct HashedObject {
     pub(super) found: FoundObject,
     /// Number of bytes that the service sent.
     pub(super) bytes: u64,
     hash: blake3::Hash,
 }
 
-impl ObjectDigest {
+impl HashedObject {
     /// Returns whether the content has the hash in the metadata. Uploads in parts and objects of other programs have no hash and always
     /// match.
     pub(super) fn matches_hash(&self) -> bool {
@@ -210,7 +210,7 @@ fn strong_tag(version: &Version) -> Option<String> {
     tag(version).filter(|tag| !tag.starts_with("W/"))
 }
 
-impl ObjectService {
+impl ObjectClient {
     /// Returns the metadata of the object at a key.
     pub(super) async fn look(&self, location: &Path) -> Result<Option<FoundObject>, BucketError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
@@ -272,7 +272,7 @@ impl ObjectService {
     }
 
     /// Reads the object at a key piece by piece, without holding it in memory; `None` if there is none.
-    pub(super) async fn digest(&self, location: &Path) -> Result<Option<ObjectDigest>, BucketError> {
+    pub(super) async fn digest(&self, location: &Path) -> Result<Option<HashedObject>, BucketError> {
         for _ in 0..MAX_READ_ATTEMPTS {
             let Some(first) = self.read_piece(location, 0..PIECE_BYTES, None).await? else {
                 return Ok(None);
@@ -285,7 +285,7 @@ impl ObjectService {
     }
 
     /// Returns the digest of the object that begins with `first`, or `None` if the object changed in the meantime.
-    async fn digest_rest(&self, location: &Path, first: FetchedObject) -> Result<Option<ObjectDigest>, BucketError> {
+    async fn digest_rest(&self, location: &Path, first: FetchedObject) -> Result<Option<HashedObject>, BucketError> {
         let FetchedObject { found, content } = first;
         let tag = strong_tag(&found.stored.version);
         let (mut hasher, mut piece, mut bytes) = (blake3::Hasher::new(), content, 0);
@@ -302,7 +302,7 @@ impl ObjectService {
                 Err(fault) => return Err(fault),
             };
         }
-        Ok(Some(ObjectDigest { found, bytes, hash: hasher.finalize() }))
+        Ok(Some(HashedObject { found, bytes, hash: hasher.finalize() }))
     }
 
     /// Reads a part of the content at a key in one request, with `if_match` only of the object with that entity tag.

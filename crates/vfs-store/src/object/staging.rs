@@ -9,7 +9,7 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::BucketStore;
 use super::change::AttemptOutcome;
-use super::http_transport::ChangeAttempts;
+use super::http_transport::ChangeAttemptRecord;
 use super::open_uploads::OpenUpload;
 use crate::store::{Key, NewValue, Precondition, PutOutcome, StagedContent, Staging, StagingToken, WriteId};
 
@@ -40,7 +40,7 @@ impl BucketStore {
         };
         let mut value = NewValue::staged(staged.clone(), upload.created_at);
         (value.id, value.modified_at) = (upload.id, upload.modified_at);
-        let change = ChangeAttempts::on(guard.clone());
+        let change = ChangeAttemptRecord::on(guard.clone());
         let answer = change.make(self.complete(location, &guard, &mut upload.upload)).await;
         // A service accepts one completion of an upload, whatever its outcome.
         self.inner.uploads.remove(&staged.token);

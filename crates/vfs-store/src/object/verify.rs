@@ -35,8 +35,8 @@ impl Inspect for BucketStore {
                         report.files += 1;
                         report.bytes += bytes;
                     }
-                    Err(ReadFailure::Problem(problem)) => report.problems.push(problem),
-                    Err(ReadFailure::Unanswered(error)) => return Err(error),
+                    Err(VerifyFailure::Problem(problem)) => report.problems.push(problem),
+                    Err(VerifyFailure::Unanswered(error)) => return Err(error),
                 }
             }
         }
@@ -49,7 +49,7 @@ impl Inspect for BucketStore {
 }
 
 /// Reason why a file was not verified.
-enum ReadFailure {
+enum VerifyFailure {
     /// The file is damaged, or its key is invalid.
     Problem(Problem),
     /// The service does not respond, so that the verification of other files would fail, too.
@@ -82,16 +82,16 @@ impl EnclosingFiles {
 
 impl BucketStore {
     /// Verifies an object and returns the size of its file in bytes, or `None` if it is not a file or no longer exists.
-    async fn verify_object(&self, object: ListedObject) -> Result<Option<u64>, ReadFailure> {
+    async fn verify_object(&self, object: ListedObject) -> Result<Option<u64>, VerifyFailure> {
         let location = match self.inner.layout.parse_key(&object.key) {
             ParsedKey::Folder => return Ok(None),
-            ParsedKey::Foreign => return Err(ReadFailure::Problem(foreign_object_problem(&object.key))),
+            ParsedKey::Foreign => return Err(VerifyFailure::Problem(foreign_object_problem(&object.key))),
             ParsedKey::File(namespace, path) => self.inner.layout.key(&Key::new(namespace, path)),
         };
-        let problem = |error: Error| ReadFailure::Problem(operator_problem(&object.key, &error));
+        let problem = |error: Error| VerifyFailure::Problem(operator_problem(&object.key, &error));
         let digest = self.inner.service.digest(&location.map_err(problem)?).await;
         let digest = digest.map_err(|fault| match self.error(&fault) {
-            error if fault.is_unanswered() => ReadFailure::Unanswered(error),
+            error if fault.is_unanswered() => VerifyFailure::Unanswered(error),
             error => problem(error),
         })?;
         let Some(digest) = digest else { return Ok(None) };

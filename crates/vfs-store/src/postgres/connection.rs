@@ -20,10 +20,10 @@ const CANCEL_GRACE_TIMEOUT: Duration = Duration::from_millis(100);
 /// failed halfway, the server may still work on the operation. A task then waits a short time for the end of the
 /// operation, and returns the connection to the pool idle and without a transaction. If the operation does not end in
 /// time, the task closes the connection and requests the server to cancel the operation.
-pub(super) struct Connection(ScopeGuard<PooledConnection, fn(PooledConnection)>);
+pub(super) struct Connection(ScopeGuard<CancellableConnection, fn(CancellableConnection)>);
 
 /// Connection with the settings that cancel its operation.
-struct PooledConnection {
+struct CancellableConnection {
     object: Object,
     tls: MakeRustlsConnect,
     /// Timeout of the request to cancel.
@@ -32,7 +32,7 @@ struct PooledConnection {
 
 impl Connection {
     pub(super) fn new(object: Object, tls: MakeRustlsConnect, limit: Duration) -> Self {
-        Self(scopeguard::guard(PooledConnection { object, tls, limit }, recover))
+        Self(scopeguard::guard(CancellableConnection { object, tls, limit }, recover))
     }
 
     /// Returns the connection to the pool. No operation may be in progress on it.
@@ -75,7 +75,7 @@ impl DerefMut for Connection {
     }
 }
 
-fn recover(connection: PooledConnection) {
+fn recover(connection: CancellableConnection) {
     let Ok(runtime) = Handle::try_current() else { return drop(Object::take(connection.object)) };
     runtime.spawn(async move {
         // The response follows those of all earlier statements. Without a transaction, the statement does nothing.
@@ -88,7 +88,7 @@ fn recover(connection: PooledConnection) {
 
 /// Closes the connection, and requests the server to cancel its statement. The server would otherwise notice only at
 /// the end of the statement that the client disconnected.
-async fn cancel(PooledConnection { object, tls, limit }: PooledConnection) {
+async fn cancel(CancellableConnection { object, tls, limit }: CancellableConnection) {
     let client = Object::take(object);
     let (is_closed, token) = (client.is_closed(), client.cancel_token());
     drop(client);

@@ -6,7 +6,7 @@ use ::redis::{Cmd, Script, Value};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::RedisStore;
-use super::connection::{RedisRequest, RequestAttempt, start};
+use super::connection::{AttemptKind, RedisRequest, start};
 use super::limits::{MAX_VALUE, RECEIPT_TTL, RECORD_TTL};
 use super::operation_records;
 use super::reply::{self, ReplyParts};
@@ -80,12 +80,12 @@ struct RedisChange<'a> {
 }
 
 impl RedisChange<'_> {
-    fn request(&self, attempt: RequestAttempt, is_registered: bool) -> RedisRequest<'static> {
+    fn request(&self, attempt: AttemptKind, is_registered: bool) -> RedisRequest<'static> {
         let is_sent = |condition: &&Condition| !matches!(condition, Condition::At(_, Precondition::Any));
         let flag = |is_set: bool| if is_set { "1" } else { "0" };
         let mut cmd = start(&CHANGE, &self.base);
         cmd.arg(format!("{:032x}", self.id.get()));
-        cmd.arg(flag(attempt == RequestAttempt::Repeated)).arg(flag(is_registered)).arg(self.ttl);
+        cmd.arg(flag(attempt == AttemptKind::Repeated)).arg(flag(is_registered)).arg(self.ttl);
         cmd.arg(RECEIPT_TTL.as_secs() * 1000);
         match self.record {
             Some(record) => {
@@ -127,7 +127,7 @@ impl RedisStore {
             ChangeReply::Unregistered => {
                 self.register(namespace).await?;
                 // An earlier copy of the request may still arrive at the server, and now finds the namespace.
-                match read_reply(self.link().ask(|_| change.request(RequestAttempt::Repeated, true)).await?)? {
+                match read_reply(self.link().ask(|_| change.request(AttemptKind::Repeated, true)).await?)? {
                     ChangeReply::PutOutcome(outcome) => Ok(Some(outcome)),
                     ChangeReply::Recorded => Ok(None),
                     ChangeReply::Unregistered => Err(reply::unexpected()),

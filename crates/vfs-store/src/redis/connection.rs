@@ -51,7 +51,7 @@ pub(super) fn start(script: &Script, key: &str) -> Cmd {
 
 /// Whether a request may already have been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RequestAttempt {
+pub(super) enum AttemptKind {
     /// The request was not sent before.
     First,
     /// The request is repeated, because a connection was lost after it may have been sent.
@@ -114,21 +114,20 @@ impl RedisClient {
     /// time is.
     pub(super) async fn ask<'a>(
         &self,
-        request: impl Fn(RequestAttempt) -> RedisRequest<'a> + Send + Sync,
+        request: impl Fn(AttemptKind) -> RedisRequest<'a> + Send + Sync,
     ) -> Result<Value> {
         let start = Instant::now();
         let mut first_sent = None;
         let mut pause = MIN_BACKOFF;
         loop {
             let (attempt_start, attempt) =
-                (Instant::now(), first_sent.map_or(RequestAttempt::First, |_| RequestAttempt::Repeated));
+                (Instant::now(), first_sent.map_or(AttemptKind::First, |_| AttemptKind::Repeated));
             let fault = match self.attempt(&request(attempt)).await {
                 Ok(reply) => return Ok(reply),
                 Err(fault) => fault,
             };
             let is_in_doubt = fault.may_have_been_sent();
-            let has_time =
-                start.elapsed() + pause < self.retry_time || (is_in_doubt && attempt == RequestAttempt::First);
+            let has_time = start.elapsed() + pause < self.retry_time || (is_in_doubt && attempt == AttemptKind::First);
             if is_in_doubt {
                 first_sent.get_or_insert(attempt_start);
             }

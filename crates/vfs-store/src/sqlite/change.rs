@@ -6,8 +6,8 @@ use vfs_core::VfsPath;
 
 use super::config::SqliteSearchIndex;
 use super::error::{SqliteError, SqliteResult};
-use super::file_rows::{self, FileRow, IndexState};
-use super::trigram_index::{self, IndexTiming};
+use super::file_rows::{self, FileIndexState, FileRow};
+use super::trigram_index::{self, IndexUpdatePlan};
 use super::{change_log, content, staging};
 use crate::store::{
     BatchOutcome, ChangeRecord, Condition, Namespace, NewValue, StagedContent, StoredMeta, ValueContent, Write, WriteId,
@@ -26,7 +26,7 @@ struct BatchWriter<'a> {
     files: i64,
     bytes: i64,
     search_index: SqliteSearchIndex,
-    timing: IndexTiming,
+    timing: IndexUpdatePlan,
     /// Whether the batch left a file that is to be indexed later.
     has_pending_files: bool,
     /// The id of the next new file; `None` before the first one.
@@ -115,7 +115,7 @@ impl<'a> BatchWriter<'a> {
             files: 0,
             bytes: 0,
             search_index,
-            timing: IndexTiming::of(writes),
+            timing: IndexUpdatePlan::of(writes),
             has_pending_files: false,
             next_id: None,
         })
@@ -174,7 +174,7 @@ impl<'a> BatchWriter<'a> {
         }
         let is_indexed = self.search_index == SqliteSearchIndex::On;
         let indexed = if is_indexed && self.timing.indexes_immediately && !is_same {
-            let indexed = before.as_ref().map_or(IndexState::Never, |found| found.indexed);
+            let indexed = before.as_ref().map_or(FileIndexState::Never, |found| found.indexed);
             trigram_index::write(self.connection, self.namespace, id, indexed, content)?
         } else {
             self.update_index(before.as_ref(), is_same, is_indexed && trigram_index::is_text(content))?
@@ -198,7 +198,7 @@ impl<'a> BatchWriter<'a> {
                 trigram_index::remove(self.connection, found.id)?;
             }
         }
-        self.write_row(path, FileRow { id, stored, indexed: IndexState::Never }, before, write)
+        self.write_row(path, FileRow { id, stored, indexed: FileIndexState::Never }, before, write)
     }
 
     fn copy(&mut self, source: &FileRow, to: VfsPath, at: DateTime<Utc>) -> SqliteResult<StoredMeta> {
@@ -210,7 +210,7 @@ impl<'a> BatchWriter<'a> {
         if !is_same {
             content::copy(self.connection, source.id, id)?;
         }
-        let is_text = self.search_index == SqliteSearchIndex::On && source.indexed != IndexState::Never;
+        let is_text = self.search_index == SqliteSearchIndex::On && source.indexed != FileIndexState::Never;
         let indexed = self.update_index(before.as_ref(), is_same, is_text)?;
         self.write_row(to, FileRow { id, stored, indexed }, before.as_ref(), WriteId::random())
     }
@@ -236,19 +236,19 @@ impl<'a> BatchWriter<'a> {
 
     /// Updates the index entry of a file that replaces `before`, unless that is left to [`trigram_index::catch_up`]. Returns
     /// the new state of the entry.
-    fn update_index(&mut self, before: Option<&FileRow>, is_same: bool, is_text: bool) -> SqliteResult<IndexState> {
-        let indexed = before.map_or(IndexState::Never, |found| found.indexed);
-        if is_same && indexed != IndexState::Never {
+    fn update_index(&mut self, before: Option<&FileRow>, is_same: bool, is_text: bool) -> SqliteResult<FileIndexState> {
+        let indexed = before.map_or(FileIndexState::Never, |found| found.indexed);
+        if is_same && indexed != FileIndexState::Never {
             return Ok(indexed);
         }
         if is_text {
             self.has_pending_files = true;
-            return Ok(if indexed.has_row() { IndexState::Stale } else { IndexState::Waiting });
+            return Ok(if indexed.has_row() { FileIndexState::Stale } else { FileIndexState::Waiting });
         }
         if let Some(found) = before.filter(|found| found.indexed.has_row()) {
             trigram_index::remove(self.connection, found.id)?;
         }
-        Ok(IndexState::Never)
+        Ok(FileIndexState::Never)
     }
 
     fn rename(&mut self, from: &VfsPath, to: &VfsPath) -> SqliteResult<()> {

@@ -13,7 +13,7 @@ use vfs_search::{run_blocking, without_size_signal};
 
 use super::config::SqliteConfig;
 use super::connect;
-use super::disk_reserve::DiskReserve;
+use super::disk_reserve_file::DiskReserveFile;
 use super::error::{SqliteError, SqliteResult};
 use super::schema;
 
@@ -111,7 +111,7 @@ impl ConnectionPool {
     pub(super) async fn change<T, F>(
         self: &Arc<Self>,
         work: F,
-        reserve: Option<Arc<DiskReserve>>,
+        reserve: Option<Arc<DiskReserveFile>>,
         committed: impl Fn() + Send + 'static,
     ) -> Result<T>
     where

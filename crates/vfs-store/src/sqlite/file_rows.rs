@@ -16,12 +16,12 @@ const MICROSECONDS: u16 = 6;
 pub(super) struct FileRow {
     pub(super) id: i64,
     pub(super) stored: StoredMeta,
-    pub(super) indexed: IndexState,
+    pub(super) indexed: FileIndexState,
 }
 
 /// State of the entry of a file in the search index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IndexState {
+pub(super) enum FileIndexState {
     /// The file has no entry and is not to be indexed.
     Never,
     /// The entry is that of the content.
@@ -32,14 +32,14 @@ pub(super) enum IndexState {
     Stale,
 }
 
-impl IndexState {
+impl FileIndexState {
     /// Returns whether the index has an entry of the file.
     pub(super) fn has_row(self) -> bool {
         matches!(self, Self::Current | Self::Stale)
     }
 }
 
-impl ToSql for IndexState {
+impl ToSql for FileIndexState {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::from(match self {
             Self::Never => 0,
@@ -50,7 +50,7 @@ impl ToSql for IndexState {
     }
 }
 
-impl FromSql for IndexState {
+impl FromSql for FileIndexState {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         match value.as_i64()? {
             0 => Ok(Self::Never),

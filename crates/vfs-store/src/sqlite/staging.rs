@@ -11,7 +11,7 @@ use vfs_core::{Error, ErrorKind, Result};
 use super::SqliteStore;
 use super::connection_pool::TransactionEnd;
 use super::content::{self, MAX_STAGED, PIECE_BYTES};
-use super::disk_reserve::DiskReserve;
+use super::disk_reserve_file::DiskReserveFile;
 use super::error::SqliteResult;
 use crate::store::{Key, StagedContent, Staging, StagingToken};
 
@@ -63,7 +63,7 @@ impl Staging for SqliteStore {
 impl SqliteStore {
     async fn stage(
         &self,
-        reserve: Option<Arc<DiskReserve>>,
+        reserve: Option<Arc<DiskReserveFile>>,
         work: impl Fn(&Connection) -> SqliteResult<()> + Send + 'static,
     ) -> Result<()> {
         let work = move |connection: &Connection| work(connection).map(TransactionEnd::Commit);

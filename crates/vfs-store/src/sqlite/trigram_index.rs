@@ -16,7 +16,7 @@ use vfs_core::{CaseMode, VfsPath};
 
 use super::content;
 use super::error::SqliteResult;
-use super::file_rows::{self, IndexState};
+use super::file_rows::{self, FileIndexState};
 use crate::store::{CandidateKeys, TextQuery, Write};
 
 /// Maximum size of an indexed content in bytes.
@@ -84,7 +84,7 @@ fn namespace_mark(namespace: i64) -> [char; 3] {
 
 /// Decision whether the index is updated in the transaction that changes the files, or afterwards.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct IndexTiming {
+pub(super) struct IndexUpdatePlan {
     /// Whether written files are indexed in that transaction, because there are too many of them to wait.
     pub(super) indexes_immediately: bool,
     /// Number of calls of [`purge_removed`] that follow the transaction; 0 if it removes the entries itself. One more
@@ -92,7 +92,7 @@ pub(super) struct IndexTiming {
     pub(super) purge_passes: usize,
 }
 
-impl IndexTiming {
+impl IndexUpdatePlan {
     pub(super) fn of(writes: &[Write]) -> Self {
         let written = writes.iter().filter(|write| matches!(write, Write::Put(..))).count();
         let deleted = writes.iter().filter(|write| matches!(write, Write::Delete(_))).count();
@@ -132,15 +132,15 @@ pub(super) fn write(
     connection: &Connection,
     namespace: i64,
     id: i64,
-    indexed: IndexState,
+    indexed: FileIndexState,
     content: &[u8],
-) -> SqliteResult<IndexState> {
+) -> SqliteResult<FileIndexState> {
     if indexed.has_row() {
         remove(connection, id)?;
     }
-    let Some(text) = fold_text(namespace, content) else { return Ok(IndexState::Never) };
+    let Some(text) = fold_text(namespace, content) else { return Ok(FileIndexState::Never) };
     connection.prepare_cached("INSERT INTO texts (rowid, body) VALUES (?1, ?2)")?.execute((id, text))?;
-    Ok(IndexState::Current)
+    Ok(FileIndexState::Current)
 }
 
 /// Removes the entry of the file `id`, which must exist.

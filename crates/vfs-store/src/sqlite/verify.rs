@@ -7,7 +7,7 @@ use vfs_core::{Error, ErrorKind, Problem, Version, VfsPath};
 
 use super::content::{self, PIECE_BYTES};
 use super::error::SqliteResult;
-use super::file_rows::IndexState;
+use super::file_rows::FileIndexState;
 use super::interrupt::InterruptToken;
 use super::{file_rows, trigram_index};
 use crate::store::{CheckReport, Namespace};
@@ -153,9 +153,9 @@ impl StoreVerifier<'_> {
             let sum = self.check_content(&name, &path, namespace, &found)?;
             let indexed = self.index.remove(&found.id);
             let agrees = match found.indexed {
-                IndexState::Current => sum.is_some() && sum == indexed,
-                IndexState::Never | IndexState::Waiting => indexed.is_none(),
-                IndexState::Stale => indexed.is_some(),
+                FileIndexState::Current => sum.is_some() && sum == indexed,
+                FileIndexState::Never | FileIndexState::Waiting => indexed.is_none(),
+                FileIndexState::Stale => indexed.is_some(),
             };
             if !agrees {
                 self.add_problem(Some(&name), Some(&path), "the search index does not agree with the content");
@@ -201,7 +201,7 @@ impl StoreVerifier<'_> {
         } else if Version::new(&hasher.finalize().to_hex()[..32]) != found.stored.version {
             self.add_problem(Some(name), Some(path), "the content is not what was written");
         }
-        if found.indexed != IndexState::Current {
+        if found.indexed != FileIndexState::Current {
             return Ok(None);
         }
         Ok(trigram_index::fold_text(namespace, &text).map(|text| {

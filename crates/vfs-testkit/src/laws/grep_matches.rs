@@ -1,6 +1,6 @@
 //! Text search: contents of matches.
 
-use vfs_core::search::{BinaryMode, FileCount, LineKind};
+use vfs_core::search::{BinaryMode, LineKind, MatchedFile};
 use vfs_core::{
     CopyRequest, DeleteRequest, EditRequest, GrepOutput, GrepRequest, RenameRequest, WriteMode, WriteRequest,
 };
@@ -86,16 +86,16 @@ async fn files_and_counts_come_by_request(t: &Target) -> LawResult {
     t.put("/d", "miss\n").await?;
     let files = t.grep(GrepRequest::literal("hit").output(GrepOutput::Files)).await?;
     assert!(files.matches.is_empty());
-    assert_eq!(files.files, [FileCount::new(t.path("/a"), None), FileCount::new(t.path("/b/c"), None)]);
+    assert_eq!(files.files, [MatchedFile::new(t.path("/a"), None), MatchedFile::new(t.path("/b/c"), None)]);
     let counts = t.grep(GrepRequest::literal("hit").output(GrepOutput::Counts)).await?;
-    assert_eq!(counts.files, [FileCount::new(t.path("/a"), Some(2)), FileCount::new(t.path("/b/c"), Some(1))]);
+    assert_eq!(counts.files, [MatchedFile::new(t.path("/a"), Some(2)), MatchedFile::new(t.path("/b/c"), Some(1))]);
     Ok(())
 }
 
 async fn counting_never_counts_context(t: &Target) -> LawResult {
     t.put("/a", "1\nhit\n3\n4\nhit\n6\n").await?;
     let counts = t.grep(GrepRequest::literal("hit").context(3, 3).output(GrepOutput::Counts)).await?;
-    assert_eq!(counts.files, [FileCount::new(t.path("/a"), Some(2))]);
+    assert_eq!(counts.files, [MatchedFile::new(t.path("/a"), Some(2))]);
     let limited = t.grep(GrepRequest::literal("hit").context(1, 1).limit(2)).await?;
     assert_eq!(limited.matches.iter().filter(|line| line.kind == LineKind::Match).count(), 2);
     Ok(())

@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 use vfs_core::Error;
 
 use crate::harness::{count, flatten};
+use crate::law_tier::LawTier;
 use crate::target::{Need, Target};
-use crate::tier::Tier;
 
 /// The result of a law that does not panic. An unexpected error breaks the law too.
 pub type LawResult = Result<(), Error>;
@@ -28,7 +28,7 @@ pub struct Law {
     /// The feature that a target must have for the law to apply.
     pub need: Need,
     /// The tier of targets that run the law by default.
-    pub tier: Tier,
+    pub tier: LawTier,
     /// Checks the behaviour; panics or fails if the target breaks it.
     pub run: for<'a> fn(&'a Target) -> BoxFuture<'a, LawResult>,
 }
@@ -53,7 +53,7 @@ macro_rules! laws {
             operation: $operation,
             name: stringify!($name),
             need: $crate::target::Need::$need,
-            tier: $crate::tier::tier!($most $($tier)?),
+            tier: $crate::law_tier::tier!($most $($tier)?),
             run: |target| Box::pin($name(target)),
         }),+];
     };

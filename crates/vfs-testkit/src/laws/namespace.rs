@@ -40,12 +40,12 @@ macro_rules! namespace_laws {
 mod called_mounts;
 mod caller_paths;
 mod concurrent_moves;
+mod cross_mount_fixture;
 mod failed_moves;
 mod failing_mounts;
 mod law_helpers;
 mod limits;
 mod mount_points;
-mod move_fixture;
 mod moves;
 mod routing;
 mod state_updates;

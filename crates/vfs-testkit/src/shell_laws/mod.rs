@@ -8,8 +8,8 @@ use std::fmt;
 use futures::future::BoxFuture;
 
 use crate::harness::{count, flatten};
+use crate::law_tier::LawTier;
 use crate::laws::LawResult;
-use crate::tier::Tier;
 
 /// One check of one numbered behaviour of a shell.
 #[derive(Clone, Copy)]
@@ -24,7 +24,7 @@ pub struct ShellLaw {
     /// The features that a shell must have, or must lack, for the law to apply.
     pub need: ShellNeed,
     /// The tier of shells that run the law by default.
-    pub tier: Tier,
+    pub tier: LawTier,
     /// Checks the behaviour; panics or fails if the shell breaks it.
     pub run: for<'a> fn(&'a ShellTarget) -> BoxFuture<'a, LawResult>,
 }
@@ -42,7 +42,7 @@ impl fmt::Debug for ShellLaw {
 }
 
 /// Lists the laws of a file: for a subject the number, the required features and the name of each law, and its tier if
-/// that is not [`Tier::Storage`], as most laws are about the place where commands run. `has()` is for every shell,
+/// that is not [`LawTier::Storage`], as most laws are about the place where commands run. `has()` is for every shell,
 /// `has(Terminal)` for those with terminals, and `lacks(Terminal)` for those without.
 macro_rules! shell_laws {
     ($subject:literal: $($number:literal $need:ident($($feature:ident),*) $name:ident $(in $tier:ident)?,)+) => {
@@ -51,7 +51,7 @@ macro_rules! shell_laws {
             subject: $subject,
             name: stringify!($name),
             need: $crate::shell_laws::ShellNeed::$need(&[$($crate::shell_laws::ShellFeature::$feature),*]),
-            tier: $crate::tier::tier!(Storage $($tier)?),
+            tier: $crate::law_tier::tier!(Storage $($tier)?),
             run: |target| Box::pin($name(target)),
         }),+];
     };

@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use vfs_core::Result;
 
 use super::ShellLaw;
+use crate::law_tier::LawTier;
 use crate::target::Target;
-use crate::tier::Tier;
 
 /// A backend with a shell, and the features of the shell.
 ///
@@ -168,8 +168,8 @@ pub struct ShellFactory {
     /// The reason for which there is no such shell on this machine, such as a missing program; every law is then
     /// ignored.
     pub absent: Option<String>,
-    /// The tier, whose laws run by default with those of the tiers before it. Default: [`Tier::Semantics`], all laws.
-    pub tier: Tier,
+    /// The tier, whose laws run by default with those of the tiers before it. Default: [`LawTier::Semantics`], all laws.
+    pub tier: LawTier,
     /// Creates a shell for one trial, on the runtime of the law.
     pub make: Arc<MakeShell>,
 }
@@ -183,12 +183,12 @@ impl ShellFactory {
     where
         F: Future<Output = Result<ShellTarget>> + Send + 'static,
     {
-        Self { name: name.into(), absent: None, tier: Tier::Semantics, make: Arc::new(move || Box::pin(make())) }
+        Self { name: name.into(), absent: None, tier: LawTier::Semantics, make: Arc::new(move || Box::pin(make())) }
     }
 
     /// Runs only the laws of `tier` and the tiers before it, unless the environment requires all.
     #[must_use]
-    pub fn tier(mut self, tier: Tier) -> Self {
+    pub fn tier(mut self, tier: LawTier) -> Self {
         self.tier = tier;
         self
     }

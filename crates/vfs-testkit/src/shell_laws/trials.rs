@@ -5,7 +5,7 @@ use libtest_mimic::{Completion, Failed, Trial};
 use super::{SHELL, ShellFactory, ShellLaw};
 use crate::harness::run_law;
 
-/// Returns every law of the factory's [tier](crate::Tier) as a trial `shell::subject::law`, each on a fresh backend and a runtime of
+/// Returns every law of the factory's [tier](crate::LawTier) as a trial `shell::subject::law`, each on a fresh backend and a runtime of
 /// its own.
 ///
 /// A law that needs a feature which the shell lacks is shown as ignored, with the reason. One that has not ended after

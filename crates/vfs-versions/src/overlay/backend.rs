@@ -25,7 +25,7 @@ use vfs_core::{
 use vfs_search::{Pool, run_until_cancelled};
 
 use super::overlay_persistence::OverlayPersistence;
-use super::overlay_state::{OverlayEntry, OverlayState};
+use super::overlay_state::{OverlayLookupResult, OverlayState};
 
 /// Copy-on-write backend over a base, which is not written to until the changes are committed.
 ///
@@ -219,10 +219,10 @@ impl OverlayBackend {
         let real = state.real(cx, path).await?;
         let entry = state.find(cx, &real).await.map_err(|error| error.with_path(path))?;
         let side: &dyn Backend = match entry {
-            OverlayEntry::Upper(_) => &state.upper,
-            OverlayEntry::Base(_) => &*state.base,
-            OverlayEntry::Directory(_) => return Err(Error::at(ErrorKind::IsADirectory, path)),
-            OverlayEntry::Nothing | OverlayEntry::Link => return Err(Error::not_found(path)),
+            OverlayLookupResult::Upper(_) => &state.upper,
+            OverlayLookupResult::Base(_) => &*state.base,
+            OverlayLookupResult::Directory(_) => return Err(Error::at(ErrorKind::IsADirectory, path)),
+            OverlayLookupResult::Nothing | OverlayLookupResult::Link => return Err(Error::not_found(path)),
         };
         if real == *path {
             return request.send(side, cx).await;
@@ -258,8 +258,10 @@ impl Backend for OverlayBackend {
         let state = self.state();
         let real = state.real(cx, &req.path).await?;
         match state.find(cx, &real).await.map_err(|error| error.with_path(&req.path))? {
-            OverlayEntry::Nothing | OverlayEntry::Link => Err(Error::not_found(&req.path)),
-            OverlayEntry::Upper(mut info) | OverlayEntry::Base(mut info) | OverlayEntry::Directory(mut info) => {
+            OverlayLookupResult::Nothing | OverlayLookupResult::Link => Err(Error::not_found(&req.path)),
+            OverlayLookupResult::Upper(mut info)
+            | OverlayLookupResult::Base(mut info)
+            | OverlayLookupResult::Directory(mut info) => {
                 info.path = req.path;
                 Ok(info)
             }
@@ -271,7 +273,7 @@ impl Backend for OverlayBackend {
         let state = self.state();
         let at = state.resolve(cx, &req.path).await?;
         match state.find(cx, &at.path).await {
-            Ok(OverlayEntry::Base(_)) => state.base.resolve(cx, req).await,
+            Ok(OverlayLookupResult::Base(_)) => state.base.resolve(cx, req).await,
             _ => Ok(at.names(1)),
         }
     }

@@ -10,10 +10,10 @@ use vfs_core::{
 };
 
 use super::overlay_state::is_hidden;
-use crate::versioned_entry::{FileContent, VersionedEntry, fetch_if_exists, replace};
+use crate::versioned_entry::{VersionedContent, VersionedEntry, fetch_if_exists, replace};
 
 /// Entry of the base, with the content of a file.
-pub(crate) type BaseEntry = VersionedEntry<FileContent>;
+pub(crate) type BaseEntry = VersionedEntry<VersionedContent>;
 
 /// Returns the entry of `base` at `path`.
 pub(crate) async fn base_entry(base: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<BaseEntry> {

@@ -6,8 +6,8 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use super::backend::OverlayBackend;
 use super::commit_plan::{CommitConflict, PlannedChange, file_change, plan};
 use super::commit_steps::CommitSteps;
-use super::overlay_persistence::commit_recovery::CommitOrigin;
-use super::overlay_persistence::overlay_record_file::at_root;
+use super::overlay_persistence::commit_recovery::CommitOwner;
+use super::overlay_persistence::overlay_manifest_file::at_root;
 use super::overlay_state::OverlayState;
 
 /// Result of a commit.
@@ -168,7 +168,7 @@ impl OverlayBackend {
                 Err(error) => return Err(error),
             };
             let Some(origin) = origin else { return Ok(was_recorded) };
-            if origin == CommitOrigin::Own {
+            if origin == CommitOwner::Own {
                 // The base has the changes of this overlay now.
                 self.clear_state();
             }

@@ -34,7 +34,7 @@ pub(super) struct PlannedChange {
 
 /// Stage of a commit in which a change is made. Changes that can be rolled back exactly come before those that cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum CommitStage {
+enum ApplyStage {
     /// A file in the way of a write is removed.
     MakeRoom,
     /// A link in the way of a write is removed.
@@ -49,13 +49,13 @@ enum CommitStage {
 
 impl PlannedChange {
     /// Returns the stage of this change in a commit that writes the files `written`.
-    fn stage(&self, written: &BTreeSet<VfsPath>) -> CommitStage {
+    fn stage(&self, written: &BTreeSet<VfsPath>) -> ApplyStage {
         match (&self.before, &self.after) {
-            (VersionedEntry::Nothing | VersionedEntry::File(_), Some(_)) => CommitStage::Write,
-            (VersionedEntry::Link, None) if is_in_the_way(&self.path, written) => CommitStage::Unlink,
-            (VersionedEntry::Link, _) => CommitStage::Links,
-            (_, None) if is_in_the_way(&self.path, written) => CommitStage::MakeRoom,
-            (_, None) => CommitStage::Delete,
+            (VersionedEntry::Nothing | VersionedEntry::File(_), Some(_)) => ApplyStage::Write,
+            (VersionedEntry::Link, None) if is_in_the_way(&self.path, written) => ApplyStage::Unlink,
+            (VersionedEntry::Link, _) => ApplyStage::Links,
+            (_, None) if is_in_the_way(&self.path, written) => ApplyStage::MakeRoom,
+            (_, None) => ApplyStage::Delete,
         }
     }
 }

@@ -11,19 +11,21 @@ use vfs_core::{
     VfsPath, WriteMode, WriteRequest, WriteResult,
 };
 
-use super::overlay_state::{OverlayEntry, OverlayLeafKind, OverlayState};
+use super::overlay_state::{OverlayLeafKind, OverlayLookupResult, OverlayState};
 use crate::versioned_entry::VersionedEntry;
 
 impl OverlayState {
     /// Records the entry of the base at `path`, where the overlay has `entry`, if this is the first change of it.
-    fn record_original(&mut self, path: &VfsPath, entry: &OverlayEntry) {
+    fn record_original(&mut self, path: &VfsPath, entry: &OverlayLookupResult) {
         if self.originals.contains_key(path) {
             return;
         }
         let original = match entry {
-            OverlayEntry::Base(info) => info.version.clone().into(),
-            OverlayEntry::Link => VersionedEntry::Link,
-            OverlayEntry::Nothing | OverlayEntry::Upper(_) | OverlayEntry::Directory(_) => VersionedEntry::Nothing,
+            OverlayLookupResult::Base(info) => info.version.clone().into(),
+            OverlayLookupResult::Link => VersionedEntry::Link,
+            OverlayLookupResult::Nothing | OverlayLookupResult::Upper(_) | OverlayLookupResult::Directory(_) => {
+                VersionedEntry::Nothing
+            }
         };
         self.originals.insert_mut(path.clone(), original);
     }
@@ -35,7 +37,7 @@ impl OverlayState {
         &mut self,
         cx: &OpContext,
         path: &VfsPath,
-        entry: &OverlayEntry,
+        entry: &OverlayLookupResult,
         content: Bytes,
     ) -> Result<WriteResult> {
         let before = self.content_size();
@@ -49,11 +51,11 @@ impl OverlayState {
         &mut self,
         cx: &OpContext,
         path: &VfsPath,
-        entry: &OverlayEntry,
+        entry: &OverlayLookupResult,
         content: Bytes,
     ) -> Result<WriteResult> {
         self.record_original(path, entry);
-        if matches!(entry, OverlayEntry::Link) {
+        if matches!(entry, OverlayLookupResult::Link) {
             self.hide(path);
         }
         let request = WriteRequest::new(path.clone(), content).mode(WriteMode::Overwrite);
@@ -85,10 +87,10 @@ impl OverlayState {
     pub(super) async fn write(&mut self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
         let path = self.real(cx, &req.path).await?;
         let entry = self.find(cx, &path).await.map_err(|error| error.with_path(&req.path))?;
-        if matches!(entry, OverlayEntry::Directory(_)) {
+        if matches!(entry, OverlayLookupResult::Directory(_)) {
             return Err(Error::at(ErrorKind::IsADirectory, &req.path));
         }
-        let is_new = matches!(entry, OverlayEntry::Nothing);
+        let is_new = matches!(entry, OverlayLookupResult::Nothing);
         let mut content = req.content;
         match &req.mode {
             WriteMode::CreateNew if !is_new => return Err(Error::already_exists(&req.path)),
@@ -112,16 +114,16 @@ impl OverlayState {
         let path = self.real(cx, &req.path).await?;
         let entry = self.find(cx, &path).await.map_err(|error| error.with_path(&req.path))?;
         let version = match &entry {
-            OverlayEntry::Directory(_) => return Err(Error::at(ErrorKind::IsADirectory, &req.path)),
-            OverlayEntry::Nothing | OverlayEntry::Link => return Err(Error::not_found(&req.path)),
-            OverlayEntry::Upper(_) | OverlayEntry::Base(_) => entry.version().cloned(),
+            OverlayLookupResult::Directory(_) => return Err(Error::at(ErrorKind::IsADirectory, &req.path)),
+            OverlayLookupResult::Nothing | OverlayLookupResult::Link => return Err(Error::not_found(&req.path)),
+            OverlayLookupResult::Upper(_) | OverlayLookupResult::Base(_) => entry.version().cloned(),
         };
         if let Some(expected) = req.expected_version.take()
             && version.as_ref() != Some(&expected)
         {
             return Err(Error::conflict(&req.path, version));
         }
-        if matches!(entry, OverlayEntry::Base(_)) {
+        if matches!(entry, OverlayLookupResult::Base(_)) {
             let content = self.fetch(cx, &path).await.map_err(|error| error.with_path(&req.path))?.content;
             self.put_over_budget(cx, &path, &entry, content).await.map_err(|error| error.with_path(&req.path))?;
         }
@@ -145,14 +147,16 @@ impl OverlayState {
         let path = self.real_entry(cx, &req.path).await?;
         let entry = self.find_entry(cx, &path).await.map_err(|error| error.with_path(&req.path))?;
         match &entry {
-            OverlayEntry::Nothing => return Err(Error::not_found(&req.path)),
+            OverlayLookupResult::Nothing => return Err(Error::not_found(&req.path)),
             entry if req.scope == DeleteScope::EmptyDirectory => {
                 self.check_empty(cx, &path, entry).await.map_err(|error| error.with_path(&req.path))?;
             }
-            OverlayEntry::Link if req.expected_version.is_some() => {
+            OverlayLookupResult::Link if req.expected_version.is_some() => {
                 return Err(Error::invalid_argument("a link has no version to expect").with_path(&req.path));
             }
-            OverlayEntry::Directory(_) if !req.recursive => return Err(Error::at(ErrorKind::IsADirectory, &req.path)),
+            OverlayLookupResult::Directory(_) if !req.recursive => {
+                return Err(Error::at(ErrorKind::IsADirectory, &req.path));
+            }
             entry => {
                 if let Some(expected) = &req.expected_version
                     && entry.version() != Some(expected)
@@ -166,8 +170,8 @@ impl OverlayState {
     }
 
     /// Checks that `entry` at `path` is an empty directory.
-    async fn check_empty(&self, cx: &OpContext, path: &VfsPath, entry: &OverlayEntry) -> Result<()> {
-        if !matches!(entry, OverlayEntry::Directory(_)) {
+    async fn check_empty(&self, cx: &OpContext, path: &VfsPath, entry: &OverlayLookupResult) -> Result<()> {
+        if !matches!(entry, OverlayLookupResult::Directory(_)) {
             return Err(Error::at(ErrorKind::NotADirectory, path));
         }
         let listed = self.ls(cx, LsRequest::new(path.clone()).limit(1)).await?;
@@ -176,13 +180,13 @@ impl OverlayState {
     }
 
     /// Removes the entry `entry` at `path`, and returns the number of removed files.
-    async fn remove(&mut self, cx: &OpContext, path: &VfsPath, entry: &OverlayEntry) -> Result<u64> {
+    async fn remove(&mut self, cx: &OpContext, path: &VfsPath, entry: &OverlayLookupResult) -> Result<u64> {
         let files = match entry {
-            OverlayEntry::Directory(_) => {
+            OverlayLookupResult::Directory(_) => {
                 let files = self.leaves(cx, path).await?;
                 for (file, kind) in &files {
                     let entry = match kind {
-                        OverlayLeafKind::Link | OverlayLeafKind::FileLink => OverlayEntry::Link,
+                        OverlayLeafKind::Link | OverlayLeafKind::FileLink => OverlayLookupResult::Link,
                         OverlayLeafKind::File => self.find(cx, file).await?,
                     };
                     self.record_original(file, &entry);
@@ -260,9 +264,9 @@ impl OverlayState {
     pub(crate) async fn set(&mut self, cx: &OpContext, path: &VfsPath, content: Option<Bytes>) -> Result<()> {
         let entry = self.find_entry(cx, path).await?;
         match (content, &entry) {
-            (_, OverlayEntry::Directory(_)) => Err(Error::at(ErrorKind::IsADirectory, path)),
+            (_, OverlayLookupResult::Directory(_)) => Err(Error::at(ErrorKind::IsADirectory, path)),
             (Some(content), entry) => self.put(cx, path, entry, content).await.map(drop),
-            (None, OverlayEntry::Nothing) => Ok(()),
+            (None, OverlayLookupResult::Nothing) => Ok(()),
             (None, entry) => self.remove(cx, path, entry).await.map(drop),
         }
     }

@@ -9,7 +9,7 @@ use vfs_core::{
     VfsPath,
 };
 
-use super::overlay_state::{OverlayEntry, OverlayLeafKind, OverlayState};
+use super::overlay_state::{OverlayLeafKind, OverlayLookupResult, OverlayState};
 use crate::versioned_entry::VersionedEntry;
 
 impl OverlayState {
@@ -35,7 +35,7 @@ impl OverlayState {
         // Like a write, a copy to a link changes the target of the link, which is never replaced by a directory. A source that
         // cannot be found is reported by the transfer.
         let to = match (req.mode, self.find(cx, &from).await) {
-            (TransferMode::Overwrite, Ok(OverlayEntry::Upper(_) | OverlayEntry::Base(_))) => {
+            (TransferMode::Overwrite, Ok(OverlayLookupResult::Upper(_) | OverlayLookupResult::Base(_))) => {
                 self.real(cx, &req.to).await?
             }
             _ => self.real_entry(cx, &req.to).await?,
@@ -50,14 +50,14 @@ impl OverlayState {
     }
 
     /// Copies the source to the target. A link to a file in a directory becomes a file with the content of its target.
-    async fn transfer(&mut self, cx: &OpContext, paths: &TransferPaths<'_>) -> Result<TransferOutcome> {
+    async fn transfer(&mut self, cx: &OpContext, paths: &TransferPaths<'_>) -> Result<DraftTransferOutcome> {
         let TransferPaths { from, to, mode, is_move } = *paths;
         paths.check()?;
         let entry = self.find_entry(cx, from).await?;
         let files = match &entry {
-            OverlayEntry::Nothing => return Err(Error::not_found(from)),
-            OverlayEntry::Link => return Err(link_unsupported(from)),
-            OverlayEntry::Directory(_) => self.leaves(cx, from).await?,
+            OverlayLookupResult::Nothing => return Err(Error::not_found(from)),
+            OverlayLookupResult::Link => return Err(link_unsupported(from)),
+            OverlayLookupResult::Directory(_) => self.leaves(cx, from).await?,
             _ => vec![(from.clone(), OverlayLeafKind::File)],
         };
         // The target of any other link is not part of this directory.
@@ -66,12 +66,12 @@ impl OverlayState {
         if let Some((at, _)) = files.iter().find(|(_, kind)| is_refused(*kind)) {
             return Err(link_unsupported(at));
         }
-        let replaced = self.check_target(cx, to, matches!(entry, OverlayEntry::Directory(_)), mode).await?;
+        let replaced = self.check_target(cx, to, matches!(entry, OverlayLookupResult::Directory(_)), mode).await?;
         if files.is_empty() {
             let message = "an overlay cannot move or copy an empty directory, since it only records files";
             return Err(Error::new(ErrorKind::Unsupported, message).with_path(from));
         }
-        let mut transferred = TransferOutcome { replaced, files: Vec::new(), bytes: 0 };
+        let mut transferred = DraftTransferOutcome { replaced, files: Vec::new(), bytes: 0 };
         for (file, kind) in files {
             cx.check()?;
             let source = if kind == OverlayLeafKind::FileLink { self.real(cx, &file).await? } else { file.clone() };
@@ -89,10 +89,10 @@ impl OverlayState {
     async fn check_target(&self, cx: &OpContext, to: &VfsPath, is_dir: bool, mode: TransferMode) -> Result<bool> {
         let target = self.find_entry(cx, to).await?;
         let kind = match (&target, is_dir) {
-            (OverlayEntry::Nothing, _) => return Ok(false),
+            (OverlayLookupResult::Nothing, _) => return Ok(false),
             _ if mode != TransferMode::Overwrite => ErrorKind::AlreadyExists,
-            (OverlayEntry::Directory(_), false) => ErrorKind::IsADirectory,
-            (OverlayEntry::Directory(_), true) => {
+            (OverlayLookupResult::Directory(_), false) => ErrorKind::IsADirectory,
+            (OverlayLookupResult::Directory(_), true) => {
                 let listed = self.ls(cx, LsRequest::new(to.clone()).limit(1)).await?;
                 // A link that leads nowhere is listed as a problem, and makes the directory not empty.
                 if listed.entries.is_empty() && listed.problems.is_empty() {
@@ -114,7 +114,7 @@ fn link_unsupported(path: &VfsPath) -> Error {
 }
 
 /// Outcome of a rename or copy in a draft.
-struct TransferOutcome {
+struct DraftTransferOutcome {
     /// Whether an entry at the target was replaced.
     replaced: bool,
     /// Sources of the copied files, with the copied versions.

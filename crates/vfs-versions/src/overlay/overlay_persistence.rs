@@ -2,16 +2,16 @@
 
 pub(super) mod commit_recovery;
 mod content_generations;
-mod overlay_record;
-pub(super) mod overlay_record_file;
+mod overlay_manifest;
+pub(super) mod overlay_manifest_file;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use vfs_core::{Backend, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest};
 
-use self::overlay_record::{CommitPhase, CommitRecord, CommitStep, OverlayRecord, random_id};
-use self::overlay_record_file::{OverlayRecordFile, PersistenceScope};
+use self::overlay_manifest::{CommitHeader, CommitRecord, CommitStep, OverlayManifest, random_id};
+use self::overlay_manifest_file::{OverlayManifestFile, PersistenceMode};
 use super::commit_plan::PlannedChange;
 use super::overlay_state::OverlayState;
 use crate::content_store::ObjectId;
@@ -20,13 +20,13 @@ use crate::versioned_entry::fetch_if_exists;
 /// Persistent side of an overlay: its record and contents in a directory of a backend.
 #[derive(Debug)]
 pub(super) struct OverlayPersistence {
-    pub(super) file: OverlayRecordFile,
-    stored: StoredContents,
+    pub(super) file: OverlayManifestFile,
+    stored: StoredObjectIds,
 }
 
 /// Names of contents that are stored already in one generation, so that each is put only once.
 #[derive(Debug, Default)]
-struct StoredContents {
+struct StoredObjectIds {
     generation: u64,
     objects: HashMap<VfsPath, (Version, ObjectId)>,
 }
@@ -34,20 +34,20 @@ struct StoredContents {
 impl OverlayPersistence {
     /// Returns the persistence of all changes.
     pub(super) fn new(backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
-        Self::with_scope(backend, directory, PersistenceScope::Changes)
+        Self::with_scope(backend, directory, PersistenceMode::Changes)
     }
 
     /// Returns the persistence of commits in progress: a journal.
     pub(super) fn for_commits(backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
-        Self::with_scope(backend, directory, PersistenceScope::Commits)
+        Self::with_scope(backend, directory, PersistenceMode::Commits)
     }
 
-    fn with_scope(backend: Arc<dyn Backend>, directory: VfsPath, scope: PersistenceScope) -> Self {
-        Self { file: OverlayRecordFile::new(backend, directory, scope), stored: StoredContents::default() }
+    fn with_scope(backend: Arc<dyn Backend>, directory: VfsPath, scope: PersistenceMode) -> Self {
+        Self { file: OverlayManifestFile::new(backend, directory, scope), stored: StoredObjectIds::default() }
     }
 
     pub(super) fn is_journal(&self) -> bool {
-        self.file.scope == PersistenceScope::Commits
+        self.file.scope == PersistenceMode::Commits
     }
 
     /// Returns `empty` with the stored changes. An interrupted commit is finished first.
@@ -71,7 +71,7 @@ impl OverlayPersistence {
     }
 
     /// Returns `state` with the changes of `record`.
-    async fn restore(&self, cx: &OpContext, mut state: OverlayState, record: OverlayRecord) -> Result<OverlayState> {
+    async fn restore(&self, cx: &OpContext, mut state: OverlayState, record: OverlayManifest) -> Result<OverlayState> {
         let (_, contents) = self.file.contents()?;
         for (path, object) in record.files {
             let content = contents.get(cx, &object).await?;
@@ -117,7 +117,7 @@ impl OverlayPersistence {
             steps.push(CommitStep { path, before, before_content, after });
         }
         let id = random_id();
-        record.commit = Some(CommitRecord { phase: CommitPhase { id, is_rolling_back: false }, steps });
+        record.commit = Some(CommitRecord { phase: CommitHeader { id, is_rolling_back: false }, steps });
         self.file.write(cx, record).await?;
         self.file.own_commit = Some(id);
         Ok(())
@@ -133,7 +133,7 @@ impl OverlayPersistence {
     pub(super) async fn end_applied(&mut self, cx: &OpContext) -> Result<()> {
         let phase = self.file.commit;
         loop {
-            let Err(error) = self.file.write(cx, OverlayRecord::default()).await else { return Ok(()) };
+            let Err(error) = self.file.write(cx, OverlayManifest::default()).await else { return Ok(()) };
             if error.kind() != ErrorKind::Conflict {
                 return Err(error);
             }
@@ -185,19 +185,19 @@ impl OverlayPersistence {
     }
 
     /// Stores the contents of `state`, and returns its record. The record of a journal is empty.
-    async fn record(&mut self, cx: &OpContext, state: &OverlayState) -> Result<OverlayRecord> {
+    async fn record(&mut self, cx: &OpContext, state: &OverlayState) -> Result<OverlayManifest> {
         if self.is_journal() {
-            return Ok(OverlayRecord::default());
+            return Ok(OverlayManifest::default());
         }
-        let mut record = OverlayRecord {
+        let mut record = OverlayManifest {
             originals: state.originals.iter().map(|(path, before)| (path.clone(), before.clone())).collect(),
             hidden: state.hidden.iter().cloned().collect(),
-            ..OverlayRecord::default()
+            ..OverlayManifest::default()
         };
         self.file.confirm_write(cx).await?;
         let (generation, contents) = self.file.contents()?;
         if self.stored.generation != generation {
-            self.stored = StoredContents { generation, ..StoredContents::default() };
+            self.stored = StoredObjectIds { generation, ..StoredObjectIds::default() };
         }
         for path in state.originals.keys() {
             let Some(file) = fetch_if_exists(&state.upper, cx, path).await? else { continue };

@@ -14,7 +14,7 @@ use vfs_memory::MemoryBackend;
 use vfs_search::Pool;
 
 use super::overlay_tree::OverlayTree;
-use crate::versioned_entry::{FileContent, VersionedEntry, fetch};
+use crate::versioned_entry::{VersionedContent, VersionedEntry, fetch};
 
 /// Written files over those of the base. A clone shares the written files; a [draft](OverlayState::draft) does not.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub(crate) struct OverlayState {
 
 /// Entry of the overlay at a path.
 #[derive(Debug, Clone)]
-pub(super) enum OverlayEntry {
+pub(super) enum OverlayLookupResult {
     Nothing,
     /// A link of the base, if links are not followed.
     Link,
@@ -42,12 +42,12 @@ pub(super) enum OverlayEntry {
     Directory(FileInfo),
 }
 
-impl OverlayEntry {
+impl OverlayLookupResult {
     /// Returns the version of a file.
     pub(super) fn version(&self) -> Option<&Version> {
         match self {
-            OverlayEntry::Upper(info) | OverlayEntry::Base(info) => info.version.as_ref(),
-            OverlayEntry::Nothing | OverlayEntry::Link | OverlayEntry::Directory(_) => None,
+            OverlayLookupResult::Upper(info) | OverlayLookupResult::Base(info) => info.version.as_ref(),
+            OverlayLookupResult::Nothing | OverlayLookupResult::Link | OverlayLookupResult::Directory(_) => None,
         }
     }
 }
@@ -144,46 +144,46 @@ impl OverlayState {
     }
 
     /// Returns the entry at `path`, which must have no links in it.
-    pub(super) async fn find(&self, cx: &OpContext, path: &VfsPath) -> Result<OverlayEntry> {
+    pub(super) async fn find(&self, cx: &OpContext, path: &VfsPath) -> Result<OverlayLookupResult> {
         let is_upper_directory = match self.upper.stat(cx, StatRequest::new(path.clone())).await {
-            Ok(info) if !info.is_dir => return Ok(OverlayEntry::Upper(info)),
+            Ok(info) if !info.is_dir => return Ok(OverlayLookupResult::Upper(info)),
             Ok(_) => true,
             Err(error) if error.kind() == ErrorKind::NotFound => false,
             Err(error) => return Err(error),
         };
         let otherwise = || {
             if is_upper_directory {
-                OverlayEntry::Directory(FileInfo::directory(path.clone()))
+                OverlayLookupResult::Directory(FileInfo::directory(path.clone()))
             } else {
-                OverlayEntry::Nothing
+                OverlayLookupResult::Nothing
             }
         };
         if self.is_hidden(path) {
             return Ok(otherwise());
         }
         match self.base.stat(cx, StatRequest::new(path.clone())).await {
-            Ok(info) if info.is_dir => Ok(OverlayEntry::Directory(info)),
-            Ok(info) => Ok(if is_upper_directory { otherwise() } else { OverlayEntry::Base(info) }),
+            Ok(info) if info.is_dir => Ok(OverlayLookupResult::Directory(info)),
+            Ok(info) => Ok(if is_upper_directory { otherwise() } else { OverlayLookupResult::Base(info) }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(otherwise()),
             Err(error) => Err(error),
         }
     }
 
     /// Returns the file at `path`.
-    pub(super) async fn fetch(&self, cx: &OpContext, path: &VfsPath) -> Result<FileContent> {
+    pub(super) async fn fetch(&self, cx: &OpContext, path: &VfsPath) -> Result<VersionedContent> {
         match self.find(cx, path).await? {
-            OverlayEntry::Upper(_) => fetch(&self.upper, cx, path).await,
-            OverlayEntry::Base(_) => fetch(&*self.base, cx, path).await,
-            OverlayEntry::Directory(_) => Err(Error::at(ErrorKind::IsADirectory, path)),
-            OverlayEntry::Nothing | OverlayEntry::Link => Err(Error::not_found(path)),
+            OverlayLookupResult::Upper(_) => fetch(&self.upper, cx, path).await,
+            OverlayLookupResult::Base(_) => fetch(&*self.base, cx, path).await,
+            OverlayLookupResult::Directory(_) => Err(Error::at(ErrorKind::IsADirectory, path)),
+            OverlayLookupResult::Nothing | OverlayLookupResult::Link => Err(Error::not_found(path)),
         }
     }
 
     /// Returns the entry like [`find`](Self::find), without following a link in the last component.
-    pub(super) async fn find_entry(&self, cx: &OpContext, path: &VfsPath) -> Result<OverlayEntry> {
+    pub(super) async fn find_entry(&self, cx: &OpContext, path: &VfsPath) -> Result<OverlayLookupResult> {
         let is_base = !path.is_root() && !self.is_hidden(path) && !self.originals.contains_key(path);
         if is_base && is_link(&*self.base, cx, path).await? {
-            Ok(OverlayEntry::Link)
+            Ok(OverlayLookupResult::Link)
         } else {
             self.find(cx, path).await
         }
@@ -229,8 +229,8 @@ impl OverlayState {
         let mut leaves = Vec::with_capacity(listed.entries.len());
         for entry in listed.entries {
             let kind = match self.find_entry(cx, &entry.path).await? {
-                OverlayEntry::Link if entry.is_dir => OverlayLeafKind::Link,
-                OverlayEntry::Link => OverlayLeafKind::FileLink,
+                OverlayLookupResult::Link if entry.is_dir => OverlayLeafKind::Link,
+                OverlayLookupResult::Link => OverlayLeafKind::FileLink,
                 _ if entry.is_dir => continue,
                 _ => OverlayLeafKind::File,
             };
@@ -239,7 +239,7 @@ impl OverlayState {
         for problem in listed.problems {
             // A link that leads nowhere, or outside, has no listed entry, but it can be removed.
             match VfsPath::parse(&problem.path) {
-                Ok(at) if matches!(self.find_entry(cx, &at).await, Ok(OverlayEntry::Link)) => {
+                Ok(at) if matches!(self.find_entry(cx, &at).await, Ok(OverlayLookupResult::Link)) => {
                     leaves.push((at, OverlayLeafKind::Link))
                 }
                 _ => {

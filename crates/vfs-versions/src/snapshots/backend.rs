@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use vfs_core::backend::Mutations;
 use vfs_core::operation::{Intercepted, OperationClass, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::snapshots::{
-    DiffRequest, DiffResult, ForgetRequest, RestoreRequest, SnapshotInfo, SnapshotRequest, SnapshotsRequest,
+    DiffRequest, DiffResult, ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotInfo, SnapshotRequest,
 };
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
@@ -21,10 +21,10 @@ use vfs_core::{
 };
 use vfs_search::run_until_cancelled;
 
+use super::caller_files::CallerFiles;
 use super::checkpoint_store::CheckpointStore;
 use super::restore::restore;
-use super::tracked_files::TrackedFiles;
-use crate::undo_log::{UndoCursor, UndoEntry, UndoLog, UndoReport, UndoableResult};
+use crate::undo_log::{OperationEffect, UndoCursor, UndoEntry, UndoLog, UndoReport};
 
 /// Interceptor that writes an undo record around every change.
 #[derive(Debug)]
@@ -58,12 +58,12 @@ impl Interceptor for CheckpointInterceptor {
         let mut log = self.lock(cx, &path).await?;
         // The id is that of the change, and not of its records.
         let own = cx.without_operation_id();
-        let files = TrackedFiles { inner, cx: &own, excluded: &self.excluded };
+        let files = CallerFiles { inner, cx: &own, excluded: &self.excluded };
         let record = log.begin(&files, request.as_request_ref()).await.map_err(|error| error.or_path(&path))?;
         let output = request.send(inner, cx).await;
         match record {
             Some(record) => {
-                let result = UndoableResult::of(&record, output.as_ref().map(Q::output_ref));
+                let result = OperationEffect::of(&record, output.as_ref().map(Q::output_ref));
                 log.conclude(&files, record, result).await;
             }
             None if output.is_ok() && self.max_undo_records > 0 && !files.is_excluded(&path) => {
@@ -161,8 +161,8 @@ impl CheckpointedBackend {
         outcome
     }
 
-    fn tracked<'a>(&'a self, cx: &'a OpContext) -> TrackedFiles<'a> {
-        TrackedFiles { inner: &*self.inner, cx, excluded: &self.interceptor.excluded }
+    fn tracked<'a>(&'a self, cx: &'a OpContext) -> CallerFiles<'a> {
+        CallerFiles { inner: &*self.inner, cx, excluded: &self.interceptor.excluded }
     }
 
     async fn lock(&self, cx: &OpContext) -> Result<UndoLog<'_>> {
@@ -290,7 +290,7 @@ impl Snapshots for CheckpointedBackend {
         log.store.take_snapshot(&self.tracked(cx), req).await.map_err(at_root)
     }
 
-    async fn snapshots(&self, cx: &OpContext, _req: SnapshotsRequest) -> Result<Vec<SnapshotInfo>> {
+    async fn snapshots(&self, cx: &OpContext, _req: ListSnapshotsRequest) -> Result<Vec<SnapshotInfo>> {
         self.interceptor.store.list_snapshots(cx).await.map_err(at_root)
     }
 

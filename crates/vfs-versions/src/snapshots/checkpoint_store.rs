@@ -7,10 +7,10 @@ use bytes::Bytes;
 use futures::future::try_join_all;
 use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, Version, VfsPath};
 
+use super::caller_files::{CallerFiles, CurrentFiles};
 use super::snapshot_manifest::SnapshotManifest;
-use super::tracked_files::{CurrentFiles, TrackedFiles};
 use crate::content_store::{ContentStore, ObjectId};
-use crate::record_log::{RecordLog, store_failure};
+use crate::record_directory::{RecordDirectory, store_failure};
 use crate::undo_log::undo_record::UndoRecord;
 use crate::versioned_entry::{StoredFile, StoredFiles, is_no_file};
 
@@ -23,16 +23,16 @@ const BATCH_BYTES: u64 = 32 << 20;
 /// Errors of the store have no path, unless they are about a file of the caller.
 #[derive(Debug)]
 pub(crate) struct CheckpointStore {
-    pub(crate) manifests: RecordLog<SnapshotManifest>,
-    pub(crate) undo_records: RecordLog<UndoRecord>,
+    pub(crate) manifests: RecordDirectory<SnapshotManifest>,
+    pub(crate) undo_records: RecordDirectory<UndoRecord>,
     contents: ContentStore,
 }
 
 impl CheckpointStore {
     pub(crate) fn new(backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
         Self {
-            manifests: RecordLog::new(Arc::clone(&backend), directory.clone(), "snapshots"),
-            undo_records: RecordLog::new(Arc::clone(&backend), directory.clone(), "undo"),
+            manifests: RecordDirectory::new(Arc::clone(&backend), directory.clone(), "snapshots"),
+            undo_records: RecordDirectory::new(Arc::clone(&backend), directory.clone(), "undo"),
             contents: ContentStore::new(backend, directory),
         }
     }
@@ -55,7 +55,7 @@ impl CheckpointStore {
     /// been removed meanwhile is left out, and a file that has changed is stored in its present state.
     pub(crate) async fn capture(
         &self,
-        files: &TrackedFiles<'_>,
+        files: &CallerFiles<'_>,
         present: CurrentFiles,
         stored: &StoredFiles,
     ) -> Result<StoredFiles> {
@@ -76,7 +76,7 @@ impl CheckpointStore {
         Ok(captured)
     }
 
-    async fn capture_batch(&self, files: &TrackedFiles<'_>, batch: Vec<(VfsPath, Version)>) -> Result<StoredFiles> {
+    async fn capture_batch(&self, files: &CallerFiles<'_>, batch: Vec<(VfsPath, Version)>) -> Result<StoredFiles> {
         if batch.is_empty() {
             return Ok(StoredFiles::new());
         }

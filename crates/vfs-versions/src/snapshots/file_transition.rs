@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use vfs_core::error::ErrorDetail;
 use vfs_core::{Error, ErrorKind, Result, Version, VfsPath};
 
+use super::caller_files::CallerFiles;
 use super::checkpoint_store::CheckpointStore;
-use super::tracked_files::TrackedFiles;
 use crate::versioned_entry::{StoredFile, VersionedEntry};
 
 /// Change of one file from a state to another; `None` stands for no file.
@@ -45,7 +45,7 @@ impl From<Error> for TransitionFailure {
 /// earlier steps are rolled back, under the same condition.
 pub(crate) async fn apply(
     store: &CheckpointStore,
-    files: &TrackedFiles<'_>,
+    files: &CallerFiles<'_>,
     mut steps: Vec<FileTransition>,
 ) -> Result<FileVersions, TransitionFailure> {
     // Remove files before others are written, since a directory may take the place of a file.
@@ -71,7 +71,7 @@ pub(crate) async fn apply(
 /// a response was lost, is a success.
 async fn change_file(
     store: &CheckpointStore,
-    files: &TrackedFiles<'_>,
+    files: &CallerFiles<'_>,
     path: &VfsPath,
     before: Option<&Version>,
     after: Option<&StoredFile>,
@@ -85,7 +85,7 @@ async fn change_file(
         Err(error) => error,
     };
     let cx = files.cx.for_cleanup();
-    let files = TrackedFiles { cx: &cx, ..*files };
+    let files = CallerFiles { cx: &cx, ..*files };
     let Ok(present) = files.file(path).await else { return Err(error) };
     match files.has_content(path, present.as_ref(), after).await {
         Ok(true) => Ok(present.map(|current| current.version)),
@@ -96,13 +96,13 @@ async fn change_file(
 /// Rolls back `steps`, the last first, after `error`.
 async fn roll_back(
     store: &CheckpointStore,
-    files: &TrackedFiles<'_>,
+    files: &CallerFiles<'_>,
     steps: &[FileTransition],
     mut versions: FileVersions,
     error: Error,
 ) -> TransitionFailure {
     let cx = files.cx.for_cleanup();
-    let files = TrackedFiles { cx: &cx, ..*files };
+    let files = CallerFiles { cx: &cx, ..*files };
     let mut unrestored = Vec::new();
     for step in steps.iter().rev() {
         let before = versions.get(&step.path).cloned().flatten();

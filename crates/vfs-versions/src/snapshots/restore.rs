@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use vfs_core::snapshots::SnapshotId;
 use vfs_core::{Result, VfsPath};
 
+use super::caller_files::CallerFiles;
 use super::file_transition::{FileTransition, TransitionFailure, apply};
-use super::tracked_files::TrackedFiles;
 use crate::undo_log::UndoLog;
 use crate::versioned_entry::StoredFiles;
 
 /// Restores the files of the snapshot `id`, and records that in `log`.
-pub(super) async fn restore(log: &mut UndoLog<'_>, files: &TrackedFiles<'_>, id: &SnapshotId) -> Result<()> {
+pub(super) async fn restore(log: &mut UndoLog<'_>, files: &CallerFiles<'_>, id: &SnapshotId) -> Result<()> {
     log.settle(files).await?;
     let manifest = log.store.manifest(files.cx, id).await?;
     let steps = plan_restore(log, files, manifest.files).await?;
@@ -32,7 +32,7 @@ pub(super) async fn restore(log: &mut UndoLog<'_>, files: &TrackedFiles<'_>, id:
 /// Returns the steps that bring the files to the state `target`. The contents that they replace are stored first.
 async fn plan_restore(
     log: &UndoLog<'_>,
-    files: &TrackedFiles<'_>,
+    files: &CallerFiles<'_>,
     mut target: StoredFiles,
 ) -> Result<Vec<FileTransition>> {
     target.retain(|path, _| !files.is_excluded(path));

@@ -4,9 +4,9 @@ use chrono::Utc;
 use vfs_core::snapshots::{SnapshotId, SnapshotInfo, SnapshotRequest};
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
+use super::caller_files::CallerFiles;
 use super::checkpoint_store::CheckpointStore;
 use super::snapshot_manifest::SnapshotManifest;
-use super::tracked_files::TrackedFiles;
 
 /// Prefix of the id of a snapshot; its number follows.
 const ID_PREFIX: &str = "snap-";
@@ -14,7 +14,7 @@ const ID_PREFIX: &str = "snap-";
 impl CheckpointStore {
     pub(crate) async fn take_snapshot(
         &self,
-        files: &TrackedFiles<'_>,
+        files: &CallerFiles<'_>,
         request: SnapshotRequest,
     ) -> Result<SnapshotInfo> {
         let cx = files.cx;

@@ -4,11 +4,11 @@ use vfs_core::operation::RequestRef;
 use vfs_core::transfer::TransferMode;
 use vfs_core::{DeleteRequest, Result, VfsPath};
 
-use crate::snapshots::tracked_files::TrackedFiles;
+use crate::snapshots::caller_files::CallerFiles;
 
 /// Returns the real paths at and below which `action` changes files, or `None` if the backend will refuse it, so that no
 /// contents are stored in vain.
-pub(super) async fn affected_paths(files: &TrackedFiles<'_>, action: RequestRef<'_>) -> Result<Option<Vec<VfsPath>>> {
+pub(super) async fn affected_paths(files: &CallerFiles<'_>, action: RequestRef<'_>) -> Result<Option<Vec<VfsPath>>> {
     match action {
         RequestRef::Write(write) => written_file(files, &write.path).await,
         RequestRef::CommitWriter(commit) => written_file(files, &commit.path).await,
@@ -32,14 +32,14 @@ pub(super) async fn affected_paths(files: &TrackedFiles<'_>, action: RequestRef<
     }
 }
 
-async fn written_file(files: &TrackedFiles<'_>, path: &VfsPath) -> Result<Option<Vec<VfsPath>>> {
+async fn written_file(files: &CallerFiles<'_>, path: &VfsPath) -> Result<Option<Vec<VfsPath>>> {
     if path.is_root() || files.is_excluded(path) || files.entry(path).await?.is_some_and(|info| info.is_dir) {
         return Ok(None);
     }
     Ok(Some(vec![files.real(path).await]))
 }
 
-async fn deleted_entry(files: &TrackedFiles<'_>, delete: &DeleteRequest) -> Result<Option<Vec<VfsPath>>> {
+async fn deleted_entry(files: &CallerFiles<'_>, delete: &DeleteRequest) -> Result<Option<Vec<VfsPath>>> {
     let path = &delete.path;
     if path.is_root() || files.is_excluded(path) {
         return Ok(None);
@@ -52,7 +52,7 @@ async fn deleted_entry(files: &TrackedFiles<'_>, delete: &DeleteRequest) -> Resu
 
 /// Returns the target of a rename or copy from `from` to `to`.
 async fn transfer_target(
-    files: &TrackedFiles<'_>,
+    files: &CallerFiles<'_>,
     from: &VfsPath,
     to: &VfsPath,
     mode: TransferMode,

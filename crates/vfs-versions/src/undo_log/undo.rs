@@ -8,10 +8,10 @@ use super::undo_record::{UndoRecord, versions};
 use super::undo_report::{UndoEntry, UndoReport};
 use super::{UndoCursor, UndoLog};
 use crate::content_store::ObjectId;
+use crate::snapshots::caller_files::{CallerFiles, CurrentFiles};
 use crate::snapshots::file_transition::{
     FileTransition, FileVersions, TransitionFailure, apply, changed_meanwhile, existing,
 };
-use crate::snapshots::tracked_files::{CurrentFiles, TrackedFiles};
 use crate::versioned_entry::{StoredFile, StoredFiles, fetch};
 
 /// Old and new version of each file that has its old content again.
@@ -19,7 +19,7 @@ type RenewedVersions = BTreeMap<VfsPath, (Version, Version)>;
 
 impl UndoLog<'_> {
     /// Returns the operations that can be undone, the newest first.
-    pub(crate) async fn history(&mut self, files: &TrackedFiles<'_>) -> Result<Vec<UndoEntry>> {
+    pub(crate) async fn history(&mut self, files: &CallerFiles<'_>) -> Result<Vec<UndoEntry>> {
         self.settle(files).await?;
         let records = self.store.undo_records.load_all(files.cx).await?;
         Ok(records.iter().rev().map(UndoEntry::from).collect())
@@ -27,7 +27,7 @@ impl UndoLog<'_> {
 
     /// Returns those of the files at `paths` that still have the state in which the newest operation left them, with their
     /// contents by hash.
-    pub(crate) async fn unchanged_files(&self, files: &TrackedFiles<'_>, paths: &[VfsPath]) -> Result<StoredFiles> {
+    pub(crate) async fn unchanged_files(&self, files: &CallerFiles<'_>, paths: &[VfsPath]) -> Result<StoredFiles> {
         let records = self.store.undo_records.load_all(files.cx).await?;
         let mut unchanged = StoredFiles::new();
         for path in paths {
@@ -43,7 +43,7 @@ impl UndoLog<'_> {
     }
 
     /// Records the present versions of the files that have the content that they had as `before`.
-    pub(crate) async fn renew_versions(&self, files: &TrackedFiles<'_>, before: StoredFiles) -> Result<()> {
+    pub(crate) async fn renew_versions(&self, files: &CallerFiles<'_>, before: StoredFiles) -> Result<()> {
         let mut renewed = RenewedVersions::new();
         for (path, file) in before {
             let Some(present) = files.file(&path).await? else { continue };
@@ -60,7 +60,7 @@ impl UndoLog<'_> {
 
     async fn save_renewed(
         &self,
-        files: &TrackedFiles<'_>,
+        files: &CallerFiles<'_>,
         records: &mut [UndoRecord],
         renewed: &RenewedVersions,
     ) -> Result<()> {
@@ -70,7 +70,7 @@ impl UndoLog<'_> {
         Ok(())
     }
 
-    pub(crate) async fn undo(&mut self, files: &TrackedFiles<'_>, operations: usize) -> Result<UndoReport> {
+    pub(crate) async fn undo(&mut self, files: &CallerFiles<'_>, operations: usize) -> Result<UndoReport> {
         self.settle(files).await?;
         *self.cursor = UndoCursor::default();
         let mut records = self.store.undo_records.load_all(files.cx).await?;
@@ -93,7 +93,7 @@ impl UndoLog<'_> {
     }
 
     /// Records the versions of files that were changed and rolled back, so that the operation can be undone later.
-    async fn save_rolled_back(&self, files: &TrackedFiles<'_>, mut record: UndoRecord, versions: FileVersions) {
+    async fn save_rolled_back(&self, files: &CallerFiles<'_>, mut record: UndoRecord, versions: FileVersions) {
         let mut is_changed = false;
         for (path, version) in versions {
             if let Some(touched) = record.files.get_mut(&path)
@@ -112,7 +112,7 @@ impl UndoLog<'_> {
     /// Undoes the operation of `record`, as a whole or not at all, and returns the number of changed files.
     async fn undo_one(
         &self,
-        files: &TrackedFiles<'_>,
+        files: &CallerFiles<'_>,
         mut record: UndoRecord,
     ) -> Result<(RenewedVersions, u64), TransitionFailure> {
         let present = record.present_files(files).await?;
@@ -157,7 +157,7 @@ struct UndoPlan {
 impl UndoPlan {
     /// Compares the files `present` with those that the operation left. A file that has neither that state nor the one before
     /// the operation is a conflict.
-    async fn new(files: &TrackedFiles<'_>, record: &UndoRecord, present: &CurrentFiles) -> Result<Self> {
+    async fn new(files: &CallerFiles<'_>, record: &UndoRecord, present: &CurrentFiles) -> Result<Self> {
         let mut plan = Self { to_change: Vec::new(), restored: BTreeMap::new(), is_whole: true };
         for (path, touched) in &record.files {
             let current = present.get(path);
@@ -179,7 +179,7 @@ impl UndoPlan {
 /// Undoes a rename by a rename, which preserves permissions, times, links and directories without files. Returns `None` if that
 /// is not possible, because a file was replaced, or added since.
 async fn undo_rename(
-    files: &TrackedFiles<'_>,
+    files: &CallerFiles<'_>,
     record: &UndoRecord,
     present: &CurrentFiles,
 ) -> Result<Option<BTreeMap<VfsPath, Version>>> {

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use vfs_core::{OpContext, Operation, Result, Version, VfsPath};
 
-use crate::snapshots::tracked_files::{CurrentFiles, TrackedFiles};
+use crate::snapshots::caller_files::{CallerFiles, CurrentFiles};
 use crate::versioned_entry::StoredFile;
 
 /// Undo record of one operation: `undo/<number>.json`.
@@ -48,7 +48,7 @@ impl UndoRecord {
     }
 
     /// Returns the present state of the files that the operation may have touched.
-    pub(crate) async fn present_files(&self, files: &TrackedFiles<'_>) -> Result<CurrentFiles> {
+    pub(crate) async fn present_files(&self, files: &CallerFiles<'_>) -> Result<CurrentFiles> {
         let mut present = CurrentFiles::new();
         for root in &self.roots {
             present.extend(files.below(root).await?);

@@ -6,7 +6,9 @@ mod undo;
 use std::sync::Arc;
 
 use vfs_core::operation::{Intercepted, OperationClass, ResultStream, StreamCall, StreamRequest, UnaryRequest};
-use vfs_core::snapshots::{DiffRequest, ForgetRequest, RestoreRequest, SnapshotId, SnapshotRequest, SnapshotsRequest};
+use vfs_core::snapshots::{
+    DiffRequest, ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotId, SnapshotRequest,
+};
 use vfs_core::{
     Backend, BackendExt, DeleteRequest, Error, ErrorKind, Interceptor, Layer, OpContext, Operation, Result, Snapshots,
 };
@@ -109,7 +111,7 @@ async fn snapshots_are_listed_compared_and_forgotten() {
     let second = take(files, "second").await;
     fixture.inner.delete_file("/b").await.expect("removed");
 
-    let listed = fixture.again().snapshots(&cx(), SnapshotsRequest::new()).await.expect("listed");
+    let listed = fixture.again().snapshots(&cx(), ListSnapshotsRequest::new()).await.expect("listed");
     let seen: Vec<_> = listed.iter().map(|info| (&info.id, info.label.as_deref(), info.files, info.bytes)).collect();
     assert_eq!(seen, [(&first, Some("first"), 2, 9), (&second, Some("second"), 3, 13)]);
 
@@ -130,7 +132,7 @@ async fn snapshots_are_listed_compared_and_forgotten() {
     }
     let third = take(&fixture.again(), "third").await;
     assert_ne!(third, second, "a name is not given again");
-    assert_eq!(fixture.again().snapshots(&cx(), SnapshotsRequest::new()).await.expect("listed").len(), 2);
+    assert_eq!(fixture.again().snapshots(&cx(), ListSnapshotsRequest::new()).await.expect("listed").len(), 2);
 }
 
 #[tokio::test]
@@ -289,5 +291,5 @@ async fn a_store_in_the_same_files_is_left_out() {
     assert_eq!(files.read_text("/keep/mine").await.expect("read"), "mine");
     assert_eq!(undo(&files, 9).await.expect("undone"), 3);
     assert!(!inner.exists("/a").await.expect("known"));
-    assert_eq!(files.snapshots(&cx(), SnapshotsRequest::new()).await.expect("listed")[0].files, 1);
+    assert_eq!(files.snapshots(&cx(), ListSnapshotsRequest::new()).await.expect("listed")[0].files, 1);
 }

@@ -6,12 +6,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use vfs_core::{Error, Result, VfsPath};
 
-use super::operations::OperationOutput;
+use super::operations::EncodedOutput;
 
 /// An answer, whose result is already encoded.
 pub(super) struct BatchAnswer {
     id: Option<Box<RawValue>>,
-    outcome: std::result::Result<OperationOutput, OperationError>,
+    outcome: std::result::Result<EncodedOutput, OperationError>,
 }
 
 /// An error, with suggestions for a missing path.
@@ -31,7 +31,7 @@ impl From<Error> for OperationError {
 
 impl BatchAnswer {
     /// Creates the answer to the request `id`.
-    pub(super) fn new(id: Option<Box<RawValue>>, outcome: Result<OperationOutput>) -> Self {
+    pub(super) fn new(id: Option<Box<RawValue>>, outcome: Result<EncodedOutput>) -> Self {
         Self { id, outcome: outcome.map_err(OperationError::from) }
     }
 
@@ -52,7 +52,7 @@ impl BatchAnswer {
             write!(out, "\"id\":{},", id.get())?;
         }
         match &self.outcome {
-            Ok(OperationOutput { result, hint }) => {
+            Ok(EncodedOutput { result, hint }) => {
                 out.write_all(b"\"ok\":")?;
                 out.write_all(result)?;
                 if let Some(hint) = hint {
@@ -82,7 +82,7 @@ mod tests {
         };
         let path = |text| VfsPath::parse(text).expect("a valid path");
         let id = RawValue::from_string("7".to_owned()).expect("JSON");
-        let performed = |hint| Ok(OperationOutput { result: b"{}".to_vec(), hint });
+        let performed = |hint| Ok(EncodedOutput { result: b"{}".to_vec(), hint });
         assert_eq!(written(BatchAnswer::new(None, performed(None))), "{\"ok\":{}}\n");
         let hinted = BatchAnswer::new(Some(id), performed(Some("more".to_owned())));
         assert_eq!(written(hinted), "{\"id\":7,\"ok\":{},\"hint\":\"more\"}\n");

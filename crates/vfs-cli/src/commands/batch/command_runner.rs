@@ -11,15 +11,15 @@ use vfs_core::{Backend, Error, ErrorKind, ExecuteRequest, OpContext, Result, She
 use super::super::exec::ExecuteOutput;
 use super::batch_request::{RequestFields, decode};
 use super::bounded_json::encode;
-use crate::args::{BatchArgs, ShellArgs};
+use crate::args::{BatchArgs, ShellBackendArgs};
 use crate::backend_session::BackendSession;
 use crate::exit::Failure;
-use crate::shell_selection::ShellKind;
+use crate::shell_selection::ShellBackendKind;
 
 /// Runs the commands of a batch, if `--allow exec` permits that.
 pub(super) struct CommandRunner {
     backend: Option<Arc<dyn Backend>>,
-    args: ShellArgs,
+    args: ShellBackendArgs,
     /// Jobs of this batch, which are stopped at its end.
     jobs: Mutex<Vec<JobId>>,
 }
@@ -36,10 +36,10 @@ struct JobList {
 impl CommandRunner {
     /// Opens the shell that the arguments select, if they have `--allow exec`.
     pub(super) async fn open(session: &BackendSession, args: &BatchArgs) -> Result<Self, Failure> {
-        let kind = ShellKind::from_args(args.shell)?;
+        let kind = ShellBackendKind::from_args(args.shell)?;
         let backend = match args.allow {
             Some(_) => Some(session.with_shell(kind).await?),
-            None if args.shell != ShellArgs::default() => {
+            None if args.shell != ShellBackendArgs::default() => {
                 return Err(Failure::Usage("--sandbox and --virtual need --allow exec"));
             }
             None => None,

@@ -16,7 +16,7 @@ use futures::stream::{self, Stream, StreamExt as _};
 
 use self::batch_answer::{BatchAnswer, OperationError};
 use self::command_runner::CommandRunner;
-use self::request_queue::{ParsedLine, QueuedRequest};
+use self::request_queue::{ParsedLine, QueuedLine};
 use crate::args::BatchArgs;
 use crate::backend_session::BackendSession;
 use crate::exit::{Exit, Failure};
@@ -39,8 +39,8 @@ pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args
 }
 
 /// Performs a queued request and returns its answer.
-async fn answer_request(session: &BackendSession, commands: &CommandRunner, queued: QueuedRequest) -> BatchAnswer {
-    let QueuedRequest { line, permit } = queued;
+async fn answer_request(session: &BackendSession, commands: &CommandRunner, queued: QueuedLine) -> BatchAnswer {
+    let QueuedLine { line, permit } = queued;
     drop(permit);
     let (mut request, registration) = match line {
         ParsedLine::Request(request, registration) => (request, registration),

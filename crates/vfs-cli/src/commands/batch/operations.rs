@@ -92,7 +92,7 @@ fn truncation_hint(requested: Option<u64>, truncated: Option<Truncation>) -> Opt
 }
 
 /// The result of an operation as JSON, with an optional hint.
-pub(super) struct OperationOutput {
+pub(super) struct EncodedOutput {
     pub(super) result: Vec<u8>,
     pub(super) hint: Option<String>,
 }
@@ -103,7 +103,7 @@ pub(super) async fn perform(
     commands: &CommandRunner,
     cx: OpContext,
     request: BatchRequest,
-) -> Result<OperationOutput> {
+) -> Result<EncodedOutput> {
     let BatchRequest { id: _, op, timeout_ms, mut fields } = request;
     let op = op.ok_or_else(|| missing_operation(&fields))?;
     if !COMMAND_OPERATIONS.contains(&op.as_str()) {
@@ -131,10 +131,10 @@ async fn perform_command(
     op: &str,
     mut fields: RequestFields,
     timeout: Option<Duration>,
-) -> Result<OperationOutput> {
+) -> Result<EncodedOutput> {
     parse_paths(&mut fields, |text| session.path(text))?;
     let result = commands.perform(session, cx, op, fields, timeout).await?;
-    Ok(OperationOutput { result, hint: None })
+    Ok(EncodedOutput { result, hint: None })
 }
 
 async fn perform_file_operation(
@@ -142,7 +142,7 @@ async fn perform_file_operation(
     cx: &OpContext,
     op: &str,
     mut fields: RequestFields,
-) -> Result<OperationOutput> {
+) -> Result<EncodedOutput> {
     parse_paths(&mut fields, |text| session.path(text))?;
     let backend = &session.backend;
     let mut hint = None;
@@ -178,7 +178,7 @@ async fn perform_file_operation(
         }
         other => Err(unknown_operation(other)),
     }?;
-    Ok(OperationOutput { result, hint })
+    Ok(EncodedOutput { result, hint })
 }
 
 /// The fields of `capabilities`.
@@ -189,7 +189,7 @@ struct CapabilitiesRequest {
 }
 
 /// Searches text; without a match, the result has a hint about other searches.
-async fn grep(session: &BackendSession, cx: &OpContext, mut request: GrepRequest) -> Result<OperationOutput> {
+async fn grep(session: &BackendSession, cx: &OpContext, mut request: GrepRequest) -> Result<EncodedOutput> {
     let literal_hint = match request.selection {
         LineSelection::NonMatching => None,
         _ => search_hints::literal_pattern_hint(&request.pattern, REGEX_ADVICE),
@@ -201,12 +201,12 @@ async fn grep(session: &BackendSession, cx: &OpContext, mut request: GrepRequest
     let result = encode(&found)?;
     if !(found.matches.is_empty() && found.files.is_empty()) {
         let requested = if found.truncated == Some(Truncation::MaxBytes) { max_bytes } else { limit };
-        return Ok(OperationOutput { result, hint: truncation_hint(requested, found.truncated) });
+        return Ok(EncodedOutput { result, hint: truncation_hint(requested, found.truncated) });
     }
     let skipped = search_hints::count_skipped(&found.skipped, "`hidden`", "`no_ignore`", r#"`binary`: "text""#);
     let skipped = skipped.map(|counts| format!("no match in {} files; left out: {counts}", found.files_searched));
     let hints: Vec<_> = literal_hint.into_iter().chain(skipped).collect();
-    Ok(OperationOutput { result, hint: (!hints.is_empty()).then(|| hints.join("; ")) })
+    Ok(EncodedOutput { result, hint: (!hints.is_empty()).then(|| hints.join("; ")) })
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::batch_request::{self, BatchRequest};
 use super::bounded_json::encode;
 use super::in_flight_requests::{InFlightRequests, RequestRegistration};
 use super::line_reader::{self, InputLine};
-use super::operations::OperationOutput;
+use super::operations::EncodedOutput;
 use crate::exit::Failure;
 
 /// Maximum length of a request in bytes, 64 MiB.
@@ -32,7 +32,7 @@ const UNIT: usize = 1 << 10;
 const MAX_GROWTH: usize = 16;
 
 /// A line of input and its share of the memory of the queue.
-pub(super) struct QueuedRequest {
+pub(super) struct QueuedLine {
     pub(super) line: ParsedLine,
     /// Permit for the memory of the request; dropped when the request starts.
     pub(super) permit: OwnedSemaphorePermit,
@@ -47,7 +47,7 @@ pub(super) enum ParsedLine {
 }
 
 /// Starts the thread that reads standard input. Cancelling `cancel` cancels every request.
-pub(super) fn start(cancel: &CancelToken) -> Result<mpsc::Receiver<io::Result<QueuedRequest>>, Failure> {
+pub(super) fn start(cancel: &CancelToken) -> Result<mpsc::Receiver<io::Result<QueuedLine>>, Failure> {
     let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
     let in_flight = InFlightRequests::new(cancel.child());
     let read = move || read_lines(&sender, &in_flight);
@@ -56,7 +56,7 @@ pub(super) fn start(cancel: &CancelToken) -> Result<mpsc::Receiver<io::Result<Qu
 }
 
 /// Sends every line that is not empty, until the input ends or fails, or the receiver is dropped.
-fn read_lines(sender: &mpsc::Sender<io::Result<QueuedRequest>>, in_flight: &InFlightRequests) {
+fn read_lines(sender: &mpsc::Sender<io::Result<QueuedLine>>, in_flight: &InFlightRequests) {
     let permits = Arc::new(Semaphore::new(MAX_QUEUED_UNITS));
     let mut input = BufReader::with_capacity(256 << 10, io::stdin());
     while let Some(line) = line_reader::read_line(&mut input, MAX_LINE_LENGTH).transpose() {
@@ -67,7 +67,7 @@ fn read_lines(sender: &mpsc::Sender<io::Result<QueuedRequest>>, in_flight: &InFl
                 let units = u32::try_from(units).unwrap_or(u32::MAX);
                 // The semaphore is never closed.
                 let Ok(permit) = block_on(Arc::clone(&permits).acquire_many_owned(units)) else { return };
-                Ok(QueuedRequest { line: parse_line(line, in_flight), permit })
+                Ok(QueuedLine { line: parse_line(line, in_flight), permit })
             }
             Err(error) => Err(error),
         };
@@ -96,7 +96,7 @@ fn parse_line(line: InputLine, in_flight: &InFlightRequests) -> ParsedLine {
 }
 
 /// Cancels the requests whose id is in the field `request`.
-fn cancel(request: &mut BatchRequest, in_flight: &InFlightRequests) -> Result<OperationOutput> {
+fn cancel(request: &mut BatchRequest, in_flight: &InFlightRequests) -> Result<EncodedOutput> {
     let target = request.fields.remove("request");
     if let Some(name) = request.fields.keys().next() {
         return Err(Error::invalid_argument(format!(
@@ -106,7 +106,7 @@ fn cancel(request: &mut BatchRequest, in_flight: &InFlightRequests) -> Result<Op
     let target = target
         .ok_or_else(|| Error::invalid_argument("missing field `request`; give the id of the request to cancel"))?;
     let result = encode(&json!({ "cancelled": in_flight.cancel(&target) }))?;
-    Ok(OperationOutput { result, hint: None })
+    Ok(EncodedOutput { result, hint: None })
 }
 
 fn line_too_long() -> Error {

@@ -10,7 +10,7 @@ use vfs_core::{
 };
 use vfs_layers::{Quota, QuotaLimits};
 use vfs_memory::MemoryBackend;
-use vfs_testkit::FakeShell;
+use vfs_testkit::WithFakeFacets;
 
 use super::{stored, tracked};
 use crate::support::{memory, path};
@@ -41,7 +41,7 @@ impl Interceptor for DelayedListing {
 async fn a_command_that_ends_while_the_files_are_counted_has_them_counted_again() {
     let store = memory().await;
     let delayed = Arc::new(DelayedListing(Semaphore::new(0)));
-    let shelled = Arc::new(FakeShell::new(Arc::<MemoryBackend>::clone(&store)));
+    let shelled = Arc::new(WithFakeFacets::new(Arc::<MemoryBackend>::clone(&store)));
     let inner = Arc::new(Intercepted::new(shelled, Arc::clone(&delayed)));
     let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(100)).metered(inner);
     let mut counting = Box::pin(tracked(&meter));

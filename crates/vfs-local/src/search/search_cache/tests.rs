@@ -16,8 +16,8 @@ use vfs_search::Pool;
 use super::*;
 use crate::backend::LocalBackend;
 use crate::config::LocalConfig;
-use crate::config::policies::{HardLinks, MountPolicy, Protection};
-use crate::fs::cache_policy::MIN_UNCHANGED_AGE;
+use crate::config::policies::{HardLinks, MountPolicy, ProtectionLevel};
+use crate::fs::cache_eligibility::MIN_UNCHANGED_AGE;
 
 /// Longer than a tick of any file system's clock.
 const TICK: Duration = Duration::from_millis(20);
@@ -29,7 +29,7 @@ const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 /// Creates a directory, and a cache that trusts the file system of temporary files.
 fn memory_for(max_bytes: usize) -> (TempDir, SearchCache) {
     let root = tempfile::tempdir().expect("a temporary directory");
-    (root, SearchCache::with_policy(max_bytes, CachePolicy::on_any_file_system(TICK)))
+    (root, SearchCache::with_policy(max_bytes, CacheEligibility::on_any_file_system(TICK)))
 }
 
 fn config(root: &Path, memory: &SearchCache) -> LocalConfig {
@@ -183,7 +183,7 @@ fn cached_files_stay_refused() {
     assert_eq!(grep(&files, "missing").problems, []);
     let refusing = opened(config(root.path(), &memory).hard_links(HardLinks::Refuse));
     let path = VfsPath::parse("/secret").expect("a path");
-    let hiding = opened(config(root.path(), &memory).protect(path, Protection::Hidden));
+    let hiding = opened(config(root.path(), &memory).protect(path, ProtectionLevel::Hidden));
     for (files, kind, count) in [(refusing, ErrorKind::PermissionDenied, 2), (hiding, ErrorKind::PolicyDenied, 1)] {
         let problems: Vec<_> = grep(&files, "missing").problems.iter().map(|problem| problem.code).collect();
         assert_eq!(problems, vec![kind; count]);
@@ -197,8 +197,8 @@ fn cached_files_stay_refused() {
 fn nothing_is_cached_if_disabled_or_unsafe() {
     let (root, memory) = memory_for(0);
     fs::write(root.path().join("file"), "text\n").expect("it writes");
-    let young = SearchCache::with_policy(1 << 20, CachePolicy::on_any_file_system(MIN_UNCHANGED_AGE));
-    let stays = SearchCache::with_policy(1 << 20, CachePolicy::on_any_file_system(Duration::ZERO));
+    let young = SearchCache::with_policy(1 << 20, CacheEligibility::on_any_file_system(MIN_UNCHANGED_AGE));
+    let stays = SearchCache::with_policy(1 << 20, CacheEligibility::on_any_file_system(Duration::ZERO));
     let on_any_age = SearchCache::of_unchanged(1 << 20, Duration::ZERO);
     for config in [
         config(root.path(), &memory),

@@ -10,9 +10,9 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::code_execution_api::{ApiRequest, CodeExecutionApi};
 use super::json_api::{EncodedOutputs, broken, completed};
-use crate::exec::bootstrap::random_marker;
 use crate::exec::diagnostics::one_line;
-use crate::exec::{Invocation, RemoteExit, RemoteOutput, RetainedOutput, TransportLimits};
+use crate::exec::script_bootstrap::random_marker;
+use crate::exec::{Invocation, OutputRetention, RemoteExit, RemoteOutput, TransportLimits};
 
 /// The Python program that runs a script by `sh -c`, for a service that runs Python only.
 ///
@@ -89,7 +89,7 @@ impl Agentkit {
             "stdin": STANDARD.encode(&invocation.stdin),
             "seconds": invocation.timeout.as_secs_f64(),
             "limit": invocation.max_output_bytes.min(self.transport.max_output_bytes),
-            "ends": invocation.keep == RetainedOutput::Ends,
+            "ends": invocation.keep == OutputRetention::Ends,
             "tag": tag,
         });
         format!("{RUNNER}\n_run_script(\"{}\")\n", STANDARD.encode(call.to_string()))

@@ -9,7 +9,7 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::code_execution_api::{ApiRequest, CodeExecutionApi, Sign, UnsignedRequest};
 use super::secret::Secret;
-use crate::exec::{Invocation, RemoteExit, RemoteOutput, RetainedOutput, TransportLimits};
+use crate::exec::{Invocation, OutputRetention, RemoteExit, RemoteOutput, TransportLimits};
 
 /// A plain JSON API, for services without an adapter of their own.
 ///
@@ -110,8 +110,8 @@ impl CodeExecutionApi for JsonApi {
             timeout_ms: u64::try_from(invocation.timeout.as_millis()).unwrap_or(u64::MAX),
             max_output_bytes: (max < u64::MAX).then_some(max),
             keep: match invocation.keep {
-                RetainedOutput::Beginning => "beginning",
-                RetainedOutput::Ends => "ends",
+                OutputRetention::Beginning => "beginning",
+                OutputRetention::Ends => "ends",
             },
         };
         let failed = |error| Error::new(ErrorKind::Internal, "the request could not be written").with_source(error);

@@ -17,17 +17,17 @@ const MAX_REST_BYTES: usize = 4 << 10;
 const REST: &str = "\nB=\nwhile IFS= read -r l; do B=$B$l$nl; done\neval \"$B$l\"\n";
 
 /// Prestarted shells of type `S`, each with the beginning that it has read and the runtime that started it.
-pub(crate) struct ShellPool<S>(Mutex<VecDeque<PrestartedShell<S>>>);
+pub(crate) struct ShellPool<S>(Mutex<VecDeque<ShellPoolSlot<S>>>);
 
 /// An entry of the pool: the beginning of scripts, and a shell that has read it, unless the shell was taken.
-struct PrestartedShell<S> {
+struct ShellPoolSlot<S> {
     beginning: String,
     runtime: Option<Id>,
     shell: Option<S>,
 }
 
 /// The best way to run a script.
-pub(crate) enum ScriptStart<'a, S> {
+pub(crate) enum ShellChoice<'a, S> {
     /// Write the rest of the script to this shell, which has read its beginning.
     Rest(S, &'a str),
     /// Start a shell with the whole script.
@@ -42,14 +42,14 @@ impl<S> ShellPool<S> {
         script: &'a str,
         beginning: usize,
         alive: impl FnOnce(S) -> Option<S>,
-    ) -> ScriptStart<'a, S> {
-        let Some((beginning, rest)) = parts(script, beginning) else { return ScriptStart::Whole };
+    ) -> ShellChoice<'a, S> {
+        let Some((beginning, rest)) = parts(script, beginning) else { return ShellChoice::Whole };
         let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let ready = pool.iter_mut().find(|ready| ready.beginning == beginning);
-        let Some(ready) = ready.filter(|ready| ready.runtime == runtime()) else { return ScriptStart::Whole };
+        let Some(ready) = ready.filter(|ready| ready.runtime == runtime()) else { return ShellChoice::Whole };
         match ready.shell.take().and_then(alive) {
-            Some(shell) => ScriptStart::Rest(shell, rest),
-            None => ScriptStart::Whole,
+            Some(shell) => ShellChoice::Rest(shell, rest),
+            None => ShellChoice::Whole,
         }
     }
 
@@ -63,7 +63,7 @@ impl<S> ShellPool<S> {
             if pool.len() == MAX_READY_SHELLS {
                 pool.pop_front();
             }
-            pool.push_back(PrestartedShell { beginning: beginning.to_owned(), runtime: None, shell: None });
+            pool.push_back(ShellPoolSlot { beginning: beginning.to_owned(), runtime: None, shell: None });
             return None;
         };
         let is_there = ready.shell.is_some() && ready.runtime == runtime();
@@ -113,8 +113,8 @@ mod tests {
 
     fn taken(shells: &ShellPool<u32>, script: &str, alive: bool) -> Option<(u32, String)> {
         match shells.take(script, 1, |shell| alive.then_some(shell)) {
-            ScriptStart::Rest(shell, rest) => Some((shell, rest.to_owned())),
-            ScriptStart::Whole => None,
+            ShellChoice::Rest(shell, rest) => Some((shell, rest.to_owned())),
+            ShellChoice::Whole => None,
         }
     }
 

@@ -12,9 +12,9 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::config::SshConfig;
 use super::error;
-use crate::exec::bootstrap::random_marker;
 use crate::exec::client_process::{ChildStreams, ClientProcess};
 use crate::exec::diagnostics::ClientDiagnostics;
+use crate::exec::script_bootstrap::random_marker;
 
 /// Maximum number of bytes that are retained of the messages of `ssh` while it connects.
 const MAX_MESSAGE_BYTES: usize = 8 * 1024;

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::{GIT, Protection, SandboxConfig};
+use crate::config::{GIT, ProtectionLevel, SandboxConfig};
 
 /// The names that a scan searches for, the paths that it skips, and its bound.
 #[derive(Debug)]
 pub(crate) struct ScanRules {
     /// Names in lower case, with their protection.
-    names: BTreeMap<String, Protection>,
+    names: BTreeMap<String, ProtectionLevel>,
     /// Protected paths, which are covered by themselves.
-    pub(super) paths: BTreeMap<String, Protection>,
+    pub(super) paths: BTreeMap<String, ProtectionLevel>,
     /// Components of the longest of these paths.
     pub(super) path_depth: usize,
     pub(super) max_entries: u64,
@@ -48,7 +48,7 @@ impl ScanRules {
         self.names.contains_key(GIT)
     }
 
-    pub(super) fn protection(&self, name: &[u8]) -> Option<Protection> {
+    pub(super) fn protection(&self, name: &[u8]) -> Option<ProtectionLevel> {
         // A file system may fold case, so names that differ only in case count as equal.
         std::str::from_utf8(name).ok().and_then(|name| self.names.get(&name.to_lowercase())).copied()
     }
@@ -57,14 +57,14 @@ impl ScanRules {
 /// Entries by which git recognises a repository: `HEAD`, with `objects` and `refs` or with the path of a repository
 /// that has these.
 #[derive(Debug, Default)]
-pub(super) struct RepositoryShape {
+pub(super) struct RepositoryMarkers {
     head: bool,
     objects: bool,
     refs: bool,
     common_directory: bool,
 }
 
-impl RepositoryShape {
+impl RepositoryMarkers {
     pub(super) fn add(&mut self, name: &[u8]) {
         // A file system may fold case.
         self.head |= name.eq_ignore_ascii_case(b"HEAD");

@@ -1,7 +1,7 @@
 //! Tests of the order in which tasks are claimed and results are taken.
 
 use vfs_core::VfsPath;
-use vfs_core::search::FileCount;
+use vfs_core::search::MatchedFile;
 use vfs_core::tree::Tree;
 
 use super::*;
@@ -11,7 +11,7 @@ use crate::walk::dir_reader::{DirReader, WalkState};
 use crate::walk::testing::{EVERYWHERE, OPTIONS, full_range, root};
 
 fn item(count: u64) -> Vec<SearchItem> {
-    vec![SearchItem::File(FileCount::new(VfsPath::root(), Some(count)))]
+    vec![SearchItem::File(MatchedFile::new(VfsPath::root(), Some(count)))]
 }
 
 fn counts(searched: u64) -> Vec<SearchItem> {
@@ -21,7 +21,7 @@ fn counts(searched: u64) -> Vec<SearchItem> {
 /// Takes the items of the first slots, as numbers: the count of each file, and 100 plus the number of searched files
 /// for counts.
 fn taken(queue: &mut OrderedQueue) -> (QueueHeadState, Vec<u64>) {
-    let mut ready = BatchQueue::default();
+    let mut ready = ReceivedItemQueue::default();
     let head = queue.take(&mut ready);
     let count = |item| match item {
         SearchItem::File(file) => file.count.unwrap_or_default(),
@@ -151,7 +151,7 @@ fn a_long_list_is_moved_and_a_short_one_is_copied() {
     list.extend((3..400).flat_map(item));
     assert!(queue.add(&key, &mut list, 397));
     assert_eq!((list.len(), list.capacity()), (0, 0));
-    let mut ready = BatchQueue::default();
+    let mut ready = ReceivedItemQueue::default();
     assert_eq!(queue.take(&mut ready), QueueHeadState::Items);
     assert_eq!(std::iter::from_fn(|| ready.pop()).count(), 400);
 }

@@ -90,7 +90,7 @@ fn is_readable(fd: c_int) -> bool {
 /// The process runs in this memory, on a stack of its own, so that page tables of a large memory are not copied once more.
 /// This process is suspended meanwhile, so nothing else writes to it.
 fn start(plan: &ForkPlan<'_>, supervisor: pid_t) -> pid_t {
-    let arguments = CloneArguments { plan, supervisor };
+    let arguments = ChildEntryArguments { plan, supervisor };
     // SAFETY: the stack has the given length, `clone` starts at its end, and it stays mapped. `arguments` and the plan live
     // until this function returns, which by `CLONE_VFORK` is after the other process has stopped using them.
     unsafe {
@@ -113,14 +113,14 @@ const STACK_BYTES: usize = 1 << 20;
 const GUARD_BYTES: usize = 1 << 16;
 
 /// Arguments of the process that becomes the program, as `clone` passes them.
-struct CloneArguments<'a> {
+struct ChildEntryArguments<'a> {
     plan: &'a ForkPlan<'a>,
     supervisor: pid_t,
 }
 
 extern "C" fn become_program(arguments: *mut libc::c_void) -> c_int {
     // SAFETY: `start` passed this pointer to `clone`, and its target lives.
-    let CloneArguments { plan, supervisor } = unsafe { &*arguments.cast::<CloneArguments<'_>>() };
+    let ChildEntryArguments { plan, supervisor } = unsafe { &*arguments.cast::<ChildEntryArguments<'_>>() };
     program_exec::run(plan, *supervisor)
 }
 

@@ -6,7 +6,7 @@ use vfs_core::{Error, ErrorKind, Result, Version, VfsPath};
 use super::super::transfer::transfer_plan::{FileTransfer, TransferKind};
 use super::super::view::namespace_view::NamespaceView;
 use super::load::{discard_loaded, load, put_loaded, put_retained};
-use super::transfer_error::TransferError;
+use super::transfer_step_error::TransferStepError;
 use super::{RollbackOutcome, steady};
 use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta, ValueContent};
 use crate::value_parts::hash_value;
@@ -83,7 +83,7 @@ impl TransferredFile {
         view: &NamespaceView<S>,
         value: NewValue,
         expected: &Precondition,
-    ) -> Result<(), TransferError> {
+    ) -> Result<(), TransferStepError> {
         let to = &self.file.to;
         let steady = match steady(view, to) {
             Ok(steady) => steady,
@@ -100,7 +100,7 @@ impl TransferredFile {
                 self.target = Some(target);
                 Ok(())
             }
-            PutOutcome::PreconditionFailed(_) => Err(TransferError::Conflict),
+            PutOutcome::PreconditionFailed(_) => Err(TransferStepError::Conflict),
         }
     }
 
@@ -122,8 +122,8 @@ impl TransferredFile {
         let Some(target) = self.at_target(view).await? else { return Ok(false) };
         let value = match load(view, (to, &target), from, TransferKind::Rename).await {
             Ok(value) => value,
-            Err(TransferError::Conflict) => return Ok(false),
-            Err(TransferError::Failed(error)) => return Err(error),
+            Err(TransferStepError::Conflict) => return Ok(false),
+            Err(TransferStepError::Failed(error)) => return Err(error),
         };
         match put_loaded(view, from, value, &Precondition::Absent).await? {
             PutOutcome::Applied(_) => Ok(true),

@@ -5,7 +5,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::super::transfer::transfer_plan::TransferKind;
 use super::super::view::namespace_view::NamespaceView;
-use super::transfer_error::TransferError;
+use super::transfer_step_error::TransferStepError;
 use crate::store::{
     NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, Staging, Store, StoredMeta, StoredValue, ValueContent,
 };
@@ -19,12 +19,12 @@ pub(super) async fn load<S: Store>(
     (from, stored): (&VfsPath, &StoredMeta),
     to: &VfsPath,
     kind: TransferKind,
-) -> Result<NewValue, TransferError> {
+) -> Result<NewValue, TransferStepError> {
     if let Some(staging) = staging_of(view, stored.size) {
         return stage(view, staging, (from, stored), to, kind).await;
     }
     let value = view.whole_of(from, stored.size).await?;
-    let value = value.filter(|value| value.stored.version == stored.version).ok_or(TransferError::Conflict)?;
+    let value = value.filter(|value| value.stored.version == stored.version).ok_or(TransferStepError::Conflict)?;
     Ok(with_times(value, kind))
 }
 
@@ -34,7 +34,7 @@ pub(super) async fn load_current<S: Store>(
     (from, size): (&VfsPath, u64),
     to: &VfsPath,
     kind: TransferKind,
-) -> Result<Option<(StoredMeta, NewValue)>, TransferError> {
+) -> Result<Option<(StoredMeta, NewValue)>, TransferStepError> {
     if let Some(staging) = staging_of(view, size) {
         let Some(stored) = view.head(from).await? else { return Ok(None) };
         let value = stage(view, staging, (from, &stored), to, kind).await?;
@@ -90,7 +90,7 @@ async fn stage<S: Store>(
     (from, stored): (&VfsPath, &StoredMeta),
     to: &VfsPath,
     kind: TransferKind,
-) -> Result<NewValue, TransferError> {
+) -> Result<NewValue, TransferStepError> {
     if stored.size > staging.max_size() {
         let message = format!("the file is larger than the {} bytes that the store can write", staging.max_size());
         return Err(Error::new(ErrorKind::TooLarge, message).with_path(from).into());
@@ -102,7 +102,7 @@ async fn stage<S: Store>(
         Ok(content) => Ok(NewValue::staged(content, modified_at).created_at(created_at)),
         Err(error) => {
             discard(staging, &token).await;
-            Err(if error.kind() == ErrorKind::Conflict { TransferError::Conflict } else { error.into() })
+            Err(if error.kind() == ErrorKind::Conflict { TransferStepError::Conflict } else { error.into() })
         }
     }
 }

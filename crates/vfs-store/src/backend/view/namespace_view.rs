@@ -291,8 +291,8 @@ impl<S: Store> NamespaceView<S> {
     }
 
     /// Lists everything below `path`, in path order.
-    pub(crate) async fn subtree(&self, path: &VfsPath) -> Result<Subtree> {
-        let mut subtree = Subtree::default();
+    pub(crate) async fn subtree(&self, path: &VfsPath) -> Result<SubtreeListing> {
+        let mut subtree = SubtreeListing::default();
         let mut request = ListRequest::all(path.clone());
         loop {
             let page = self.page(&request).await?;
@@ -306,13 +306,13 @@ impl<S: Store> NamespaceView<S> {
 
 /// Files below a path.
 #[derive(Debug, Default)]
-pub(crate) struct Subtree {
+pub(crate) struct SubtreeListing {
     pub(crate) entries: Vec<Entry>,
     /// Files that cannot be read.
     pub(crate) problems: Vec<Problem>,
 }
 
-impl Subtree {
+impl SubtreeListing {
     /// Returns the files, or the first problem as an error.
     pub(crate) fn readable(self) -> Result<Vec<Entry>> {
         match self.problems.into_iter().next() {

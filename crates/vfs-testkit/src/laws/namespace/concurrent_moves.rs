@@ -8,8 +8,10 @@ use vfs_core::{Backend, ErrorKind, OpContext, RenameResult, Result, WriteMode, W
 
 use super::super::LawResult;
 use super::super::law_helpers::cx;
+use super::cross_mount_fixture::{
+    CASES, CrossMountFixture, DIRECTORY, MAX_STEPS, MIN_STEPS, MoveCase, MoveFaultSide, OVER_A_FILE,
+};
 use super::law_helpers::{FileTexts, path};
-use super::move_fixture::{CASES, DIRECTORY, MAX_STEPS, MIN_STEPS, MoveCase, MoveEnd, MoveFixture, OVER_A_FILE};
 use crate::fault_injector::{CallGate, FaultInjector, FaultSchedule, InjectedFault};
 use crate::namespace_factory::NamespaceFactory;
 use crate::strict_backend::StrictBackend;
@@ -29,7 +31,7 @@ const MEANWHILE: &str = "meanwhile\n";
 async fn written_at_each_step(
     n: &NamespaceFactory,
     case: &MoveCase,
-    end: MoveEnd,
+    end: MoveFaultSide,
     file: &str,
     check: impl Fn(&str, &Result<RenameResult>, [FileTexts; 2]),
 ) -> LawResult {
@@ -37,7 +39,7 @@ async fn written_at_each_step(
     for step in 1.. {
         assert!(step < MAX_STEPS, "there is no end to it");
         let injector = FaultInjector::new(|_| true, FaultSchedule::Only(step), InjectedFault::Write(write.clone()));
-        let fixture = MoveFixture::with_faults(n, case, end, &injector).await?;
+        let fixture = CrossMountFixture::with_faults(n, case, end, &injector).await?;
         let result = fixture.files.rename((case.rename)()).await;
         if !injector.has_fired() {
             assert!(step > MIN_STEPS, "{end:?} had hardly a call");
@@ -53,7 +55,7 @@ fn holds(files: &FileTexts, file: &str, text: &str) -> bool {
 }
 
 async fn a_change_of_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
-    written_at_each_step(n, &DIRECTORY, MoveEnd::Source, "/d/b/c", |what, result, [source, target]| {
+    written_at_each_step(n, &DIRECTORY, MoveFaultSide::Source, "/d/b/c", |what, result, [source, target]| {
         let moved = |file: &str| format!("/in{file}");
         let is_preserved = holds(&source, "/d/b/c", MEANWHILE) || holds(&target, "/in/d/b/c", MEANWHILE);
         assert!(is_preserved, "{what}: {source:?} {target:?}");
@@ -64,7 +66,7 @@ async fn a_change_of_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) 
         assert!(result.is_err() || target.contains_key("/in/d/b/c"), "{what}: {target:?}");
     })
     .await?;
-    written_at_each_step(n, &OVER_A_FILE, MoveEnd::Source, "/f", |what, result, [source, target]| {
+    written_at_each_step(n, &OVER_A_FILE, MoveFaultSide::Source, "/f", |what, result, [source, target]| {
         let is_preserved = holds(&source, "/f", MEANWHILE) || holds(&target, "/f", MEANWHILE);
         assert!(is_preserved, "{what}: {source:?} {target:?}");
         // If the move fails, the version that it has copied may stay at the target, as no other copy of it exists.
@@ -76,7 +78,7 @@ async fn a_change_of_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) 
 }
 
 async fn a_file_that_is_made_in_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
-    written_at_each_step(n, &DIRECTORY, MoveEnd::Source, "/d/b/made", |what, result, [source, mut target]| {
+    written_at_each_step(n, &DIRECTORY, MoveFaultSide::Source, "/d/b/made", |what, result, [source, mut target]| {
         let mut expected = if result.is_ok() { DIRECTORY.moved() } else { DIRECTORY.unmoved() };
         if result.is_ok() && !source.contains_key("/d/b/made") {
             assert_eq!(target.remove("/in/d/b/made").as_deref(), Some(MEANWHILE), "{what}");
@@ -90,7 +92,7 @@ async fn a_file_that_is_made_in_the_source_during_a_move_is_not_lost(n: &Namespa
 
 async fn a_change_of_the_target_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
     for (case, file) in [(&DIRECTORY, "/in/d/b/c"), (&OVER_A_FILE, "/f")] {
-        written_at_each_step(n, case, MoveEnd::Target, file, |what, result, [source, target]| {
+        written_at_each_step(n, case, MoveFaultSide::Target, file, |what, result, [source, target]| {
             // The file stays, unless it was there before the move checked its target, and the move overwrites.
             let may_replace = (case.rename)().mode == TransferMode::Overwrite;
             let is_replaced = may_replace && result.is_ok() && target.get(file) == case.moved()[1].get(file);
@@ -108,12 +110,12 @@ async fn a_change_of_the_target_during_a_move_is_not_lost(n: &NamespaceFactory) 
 /// Drops or cancels a move at each call at each end in turn, and checks the outcome.
 async fn left_at_each_step(n: &NamespaceFactory, is_dropped: bool) -> LawResult {
     for case in &CASES {
-        for end in [MoveEnd::Source, MoveEnd::Target] {
+        for end in [MoveFaultSide::Source, MoveFaultSide::Target] {
             for step in 1..MAX_STEPS {
                 let gate = CallGate::new();
                 let injector =
                     FaultInjector::new(|_| true, FaultSchedule::Only(step), InjectedFault::Wait(Arc::clone(&gate)));
-                let fixture = MoveFixture::with_faults(n, case, end, &injector).await?;
+                let fixture = CrossMountFixture::with_faults(n, case, end, &injector).await?;
                 let cx = OpContext::new();
                 let moving = fixture.files.backend.rename(&cx, (case.rename)());
                 let what = format!("left at step {step} of {end:?}");
@@ -162,7 +164,7 @@ async fn a_move_that_is_dropped_after_any_time_is_complete_or_absent(n: &Namespa
             let strict = |_, backend: &Arc<dyn Backend>| -> Arc<dyn Backend> {
                 Arc::new(StrictBackend::new(Arc::clone(backend)))
             };
-            let fixture = MoveFixture::set(n, case, strict).await?;
+            let fixture = CrossMountFixture::set(n, case, strict).await?;
             let cx = cx();
             let mut moving = fixture.files.backend.rename(&cx, (case.rename)());
             let mut result = None;

@@ -3,8 +3,8 @@
 use vfs_core::{CopyRequest, ErrorKind, Operation};
 
 use super::super::LawResult;
+use super::cross_mount_fixture::{CASES, CrossMountFixture, DIRECTORY, MAX_STEPS, MIN_STEPS, MoveFaultSide};
 use super::law_helpers::path;
-use super::move_fixture::{CASES, DIRECTORY, MAX_STEPS, MIN_STEPS, MoveEnd, MoveFixture};
 use crate::fault_injector::{FaultInjector, FaultSchedule, InjectedFault};
 use crate::namespace_factory::NamespaceFactory;
 
@@ -19,7 +19,7 @@ namespace_laws! {
 /// Moves with `fault` done at each call of `operations` at `end`, in turn, until there are no more.
 async fn at_each_step(
     n: &NamespaceFactory,
-    end: MoveEnd,
+    end: MoveFaultSide,
     operations: fn(Operation) -> bool,
     fault: InjectedFault,
 ) -> LawResult {
@@ -27,7 +27,7 @@ async fn at_each_step(
         for step in 1.. {
             assert!(step < MAX_STEPS, "there is no end to it");
             let injector = FaultInjector::new(operations, FaultSchedule::Only(step), fault.clone());
-            let fixture = MoveFixture::with_faults(n, case, end, &injector).await?;
+            let fixture = CrossMountFixture::with_faults(n, case, end, &injector).await?;
             let result = fixture.files.rename((case.rename)()).await;
             let what = format!("{fault:?} at step {step} of {end:?}");
             case.assert_outcome(&what, &result, &fixture.state().await?);
@@ -46,13 +46,13 @@ async fn at_each_step(
 }
 
 async fn a_move_that_fails_at_any_step_at_its_target_is_rolled_back(n: &NamespaceFactory) -> LawResult {
-    at_each_step(n, MoveEnd::Target, |_| true, InjectedFault::FailBefore).await?;
-    at_each_step(n, MoveEnd::Target, |_| true, InjectedFault::FailAfter).await
+    at_each_step(n, MoveFaultSide::Target, |_| true, InjectedFault::FailBefore).await?;
+    at_each_step(n, MoveFaultSide::Target, |_| true, InjectedFault::FailAfter).await
 }
 
 async fn a_move_that_fails_at_any_step_at_its_source_is_rolled_back(n: &NamespaceFactory) -> LawResult {
-    at_each_step(n, MoveEnd::Source, |_| true, InjectedFault::FailBefore).await?;
-    at_each_step(n, MoveEnd::Source, |_| true, InjectedFault::FailAfter).await
+    at_each_step(n, MoveFaultSide::Source, |_| true, InjectedFault::FailBefore).await?;
+    at_each_step(n, MoveFaultSide::Source, |_| true, InjectedFault::FailAfter).await
 }
 
 async fn a_move_whose_sources_cannot_be_deleted_is_rolled_back(n: &NamespaceFactory) -> LawResult {
@@ -66,7 +66,7 @@ async fn a_move_whose_sources_cannot_be_deleted_is_rolled_back(n: &NamespaceFact
             (FaultSchedule::From(3), InjectedFault::FailBefore),
         ] {
             let injector = FaultInjector::new(is_delete, calls, fault.clone());
-            let fixture = MoveFixture::with_faults(n, case, MoveEnd::Source, &injector).await?;
+            let fixture = CrossMountFixture::with_faults(n, case, MoveFaultSide::Source, &injector).await?;
             let result = fixture.files.rename((case.rename)()).await;
             case.assert_outcome(&format!("{calls:?} {fault:?}"), &result, &fixture.state().await?);
             if injector.has_fired() {
@@ -81,7 +81,7 @@ async fn a_move_whose_target_disappears_leaves_the_source_complete(n: &Namespace
     for case in &CASES {
         for step in 1..MAX_STEPS {
             let injector = FaultInjector::new(|_| true, FaultSchedule::From(step), InjectedFault::FailBefore);
-            let fixture = MoveFixture::with_faults(n, case, MoveEnd::Target, &injector).await?;
+            let fixture = CrossMountFixture::with_faults(n, case, MoveFaultSide::Target, &injector).await?;
             let result = fixture.files.rename((case.rename)()).await;
             let ([source, target], old, new) = (fixture.state().await?, case.unmoved(), case.moved());
             if result.is_ok() {
@@ -103,11 +103,11 @@ async fn a_move_whose_target_disappears_leaves_the_source_complete(n: &Namespace
 }
 
 async fn a_copy_that_fails_at_any_step_leaves_nothing(n: &NamespaceFactory) -> LawResult {
-    for end in [MoveEnd::Source, MoveEnd::Target] {
+    for end in [MoveFaultSide::Source, MoveFaultSide::Target] {
         for fault in [InjectedFault::FailBefore, InjectedFault::FailAfter] {
             for step in 1..MAX_STEPS {
                 let injector = FaultInjector::new(|_| true, FaultSchedule::Only(step), fault.clone());
-                let fixture = MoveFixture::with_faults(n, &DIRECTORY, end, &injector).await?;
+                let fixture = CrossMountFixture::with_faults(n, &DIRECTORY, end, &injector).await?;
                 let result = fixture.files.copy(CopyRequest::new(path("/s/d"), path("/t/in/d"))).await;
                 let [source, target] = fixture.state().await?;
                 assert_eq!(source, DIRECTORY.unmoved()[0]);

@@ -165,9 +165,9 @@ async fn an_instance_that_is_mounted_twice_shows_each_path_once(n: &NamespaceFac
 
 /// Reports a maximum file size in bytes, by which the capabilities of the mounts differ. Enforces nothing.
 #[derive(Debug)]
-struct FileSizeLimit(u64);
+struct ReportedSizeLimit(u64);
 
-impl Interceptor for FileSizeLimit {
+impl Interceptor for ReportedSizeLimit {
     fn name(&self) -> &'static str {
         "file-size-limit"
     }
@@ -187,7 +187,7 @@ impl Interceptor for FileSizeLimit {
 }
 
 async fn capabilities_are_those_of_the_mount(n: &NamespaceFactory) -> LawResult {
-    let small = |bytes| around(&n.backend().backend, &Arc::new(FileSizeLimit(bytes)));
+    let small = |bytes| around(&n.backend().backend, &Arc::new(ReportedSizeLimit(bytes)));
     let files = n.mount(&small(1), &[("/m", &small(2)), ("/m/deep/er", &small(3))]);
     for (at, bytes) in [
         ("/", 1),

@@ -12,7 +12,7 @@ use vfs_core::{
 use super::super::LawResult;
 use super::super::law_helpers::cx;
 use super::law_helpers::{NamespaceFixture, around, path};
-use crate::fault_injector::{FaultInjector, FaultSchedule, InjectedFault, UpdateReporter};
+use crate::fault_injector::{FakeUpdateInterceptor, FaultInjector, FaultSchedule, InjectedFault};
 use crate::namespace_factory::NamespaceFactory;
 
 namespace_laws! {
@@ -35,7 +35,7 @@ fn expected(paths: &[(&str, bool)]) -> Vec<(String, bool)> {
 }
 
 async fn files_updates_have_paths_of_the_namespace(n: &NamespaceFactory) -> LawResult {
-    let reporting = around(&n.backend().backend, &Arc::new(UpdateReporter));
+    let reporting = around(&n.backend().backend, &Arc::new(FakeUpdateInterceptor));
     let files = n.mount(&n.backend().backend, &[("/in/m", &reporting)]);
     let (a, b) = (|| path("/in/m/a"), || path("/in/m/b"));
     assert_eq!(
@@ -56,7 +56,7 @@ async fn files_updates_have_paths_of_the_namespace(n: &NamespaceFactory) -> LawR
 }
 
 async fn a_change_of_two_mounts_is_one_files_update(n: &NamespaceFactory) -> LawResult {
-    let reporting = || around(&n.backend().backend, &Arc::new(UpdateReporter));
+    let reporting = || around(&n.backend().backend, &Arc::new(FakeUpdateInterceptor));
     let files = n.mount(&reporting(), &[("/m", &reporting())]);
     files.put_each(&["/d/a", "/d/b"]).await?;
     let copied = files.copy(CopyRequest::new(path("/d"), path("/m/copy"))).await?;

@@ -10,7 +10,7 @@ use super::law_helpers::{around, path, places};
 use crate::fault_injector::{FaultInjector, FaultSchedule, InjectedFault};
 use crate::namespace_factory::NamespaceFactory;
 use crate::target::Target;
-use crate::without_tree::WithoutTree;
+use crate::without_facets::WithoutFacets;
 
 namespace_laws! {
     "NS27" a_mount_that_lends_no_tree_is_searched_like_the_others,
@@ -20,7 +20,7 @@ namespace_laws! {
 }
 
 fn without_tree(target: &Target) -> Arc<dyn Backend> {
-    Arc::new(WithoutTree(Arc::clone(&target.backend)))
+    Arc::new(WithoutFacets(Arc::clone(&target.backend)))
 }
 
 const FILES: [&str; 6] = ["/a/m/x.rs", "/a/y.rs", "/b-c/z.rs", "/b/d/e/f.rs", "/b/x.rs", "/c.rs"];

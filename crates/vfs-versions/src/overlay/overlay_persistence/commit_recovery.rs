@@ -3,15 +3,15 @@
 use vfs_core::{Backend, OpContext, Result};
 
 use super::OverlayPersistence;
-use super::overlay_record::{CommitRecord, CommitStep, OverlayRecord};
-use super::overlay_record_file::at_root;
+use super::overlay_manifest::{CommitRecord, CommitStep, OverlayManifest};
+use super::overlay_manifest_file::at_root;
 use crate::content_store::ObjectId;
 use crate::overlay::base_entry::{BaseEntry, base_entry, changed_since, make_room, remove_emptied, replace_in_base};
 use crate::versioned_entry::VersionedEntry;
 
 /// Overlay that began a recorded commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CommitOrigin {
+pub(crate) enum CommitOwner {
     /// Begun by this overlay.
     Own,
     /// Begun by another process.
@@ -21,18 +21,18 @@ pub(crate) enum CommitOrigin {
 impl OverlayPersistence {
     /// Applies the remaining steps of the recorded commit, and returns its origin, or `None` if no commit is
     /// recorded. The commit stays recorded until [`end_applied`](Self::end_applied).
-    pub(crate) async fn finish(&mut self, cx: &OpContext, base: &dyn Backend) -> Result<Option<CommitOrigin>> {
+    pub(crate) async fn finish(&mut self, cx: &OpContext, base: &dyn Backend) -> Result<Option<CommitOwner>> {
         let mut record = self.file.reload(cx).await.map_err(at_root)?;
         if record.phase().is_some_and(|commit| commit.is_rolling_back) {
             // If the process that rolls the commit back is still running, it stops then.
             record = record.with_rollback(false);
             self.file.write(cx, record.clone()).await.map_err(at_root)?;
         }
-        let OverlayRecord { commit: Some(CommitRecord { steps, .. }), hidden, .. } = record else {
+        let OverlayManifest { commit: Some(CommitRecord { steps, .. }), hidden, .. } = record else {
             return Ok(None);
         };
         let (_, contents) = self.file.contents()?;
-        let origin = if self.file.is_own_commit() { CommitOrigin::Own } else { CommitOrigin::Foreign };
+        let origin = if self.file.is_own_commit() { CommitOwner::Own } else { CommitOwner::Foreign };
         let hidden = hidden.into_iter().collect();
         for CommitStep { path, before, before_content, after } in steps {
             if !self.file.is_current(cx).await {

@@ -1,0 +1,219 @@
+//! Batching of a worker's items, so that the lock of the search is not taken for each item.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::search::{Search, SearchState, wake};
+use crate::engine::ordered_queue::PathKey;
+use crate::engine::search_visitor::SearchVisitor;
+use crate::search_item::{ItemSink, SearchCounts, SearchItem};
+use crate::walk::dir_entries::WalkFindings;
+
+/// Maximum number of items in a batch before it is handed over.
+const MAX_BATCH_ITEMS: usize = 512;
+
+/// Maximum size of a batch in bytes before it is handed over.
+const MAX_BATCH_BYTES: usize = 64 << 10;
+
+/// Maximum age of a batch: at the next opportunity after it, the worker hands the batch over.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Interval at which a worker that waits for the consumer checks the context.
+const CONTEXT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Whether the slot of a task accepts more items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SlotAdmission {
+    Open,
+    /// The slot has to be checked, or the worker has to wait for it.
+    Unknown,
+    /// The slot accepts no more until the consumer has made room, or ever, if the search is over.
+    Closed,
+}
+
+/// Collects the items of one task into batches for the task's slot.
+pub(super) struct ItemBatcher<'a, V: SearchVisitor> {
+    search: &'a Arc<Search<V>>,
+    key: &'a PathKey,
+    items: Vec<SearchItem>,
+    bytes: usize,
+    counts: SearchCounts,
+    admission: SlotAdmission,
+    /// When the last batch was handed over, if any was.
+    last_flush: Option<Instant>,
+    /// The last line of the file that was delivered; lines up to it are dropped.
+    resume_line: u64,
+    /// Whether an item of the file was put, or refused: then the end of the file is an item of its own and not only a
+    /// count.
+    has_shown: bool,
+    is_file_done: bool,
+}
+
+impl<'a, V: SearchVisitor> ItemBatcher<'a, V> {
+    pub(super) fn new(search: &'a Arc<Search<V>>, key: &'a PathKey) -> Self {
+        Self {
+            search,
+            key,
+            bytes: 0,
+            items: Vec::new(),
+            counts: SearchCounts::default(),
+            admission: SlotAdmission::Unknown,
+            last_flush: None,
+            resume_line: 0,
+            has_shown: false,
+            is_file_done: false,
+        }
+    }
+
+    /// Starts a file: the following items belong to it, and its lines up to `resume_line` are in the slot already.
+    pub(super) fn begin_file(&mut self, resume_line: u64) {
+        self.resume_line = resume_line;
+        self.has_shown = resume_line > 0;
+        self.is_file_done = false;
+    }
+
+    /// Ends a file and returns whether it is complete. Sets `resume_line` to the last delivered line of an incomplete
+    /// file, and to 0 otherwise, for the next file.
+    pub(super) fn end_file(&mut self, resume_line: &mut u64) -> bool {
+        *resume_line = if self.is_file_done { 0 } else { self.resume_line };
+        self.is_file_done
+    }
+
+    /// Adds the findings of the walk, even if there is no room: the walk does not report them a second time.
+    pub(super) fn add_findings(&mut self, findings: WalkFindings) {
+        self.counts += SearchCounts::from_findings(&findings);
+        if findings.problems.is_empty() {
+            return;
+        }
+        self.push_counts();
+        let items = findings.problems.into_iter().map(SearchItem::Problem);
+        self.items.extend(items.inspect(|item| self.bytes += item.cost()));
+    }
+
+    /// Returns whether the slot accepts more items. Items that were put before are delivered in any case.
+    fn admits_more(&mut self) -> bool {
+        if self.admission == SlotAdmission::Unknown {
+            self.admission = self.current_admission(&self.search.lock());
+        }
+        if self.admission == SlotAdmission::Unknown {
+            self.admission = self.search.pool.run_with_compensation(|| self.wait_for_admission());
+        }
+        self.admission == SlotAdmission::Open
+    }
+
+    /// Returns the items that are not handed over yet, and their cost.
+    pub(super) fn into_remaining(mut self) -> (Vec<SearchItem>, usize) {
+        self.push_counts();
+        (self.items, self.bytes)
+    }
+
+    fn push_counts(&mut self) {
+        if !self.counts.is_empty() {
+            self.bytes += size_of::<SearchItem>();
+            self.items.push(SearchItem::Counts(std::mem::take(&mut self.counts)));
+        }
+    }
+
+    /// Hands the batch over if the consumer has waited long enough for it.
+    pub(super) fn flush_if_due(&mut self) {
+        if !self.items.is_empty() && self.is_due() {
+            self.flush();
+        }
+    }
+
+    /// Returns whether the consumer should not wait any longer. The first items are handed over at once: opening the
+    /// next file may take arbitrarily long.
+    fn is_due(&self) -> bool {
+        self.last_flush.is_none_or(|last_flush| last_flush.elapsed() >= FLUSH_INTERVAL)
+    }
+
+    fn flush(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let mut state = self.search.lock();
+        let has_slot = state.queue.add(self.key, &mut self.items, bytes);
+        let waker = state.take_waker();
+        drop(state);
+        wake(waker);
+        self.admission = if has_slot { SlotAdmission::Unknown } else { SlotAdmission::Closed };
+        self.last_flush = Some(Instant::now());
+    }
+
+    /// Returns whether the slot accepts more items, or `Unknown` if the worker should wait for the consumer.
+    fn current_admission(&self, state: &SearchState) -> SlotAdmission {
+        if self.search.is_closed() {
+            SlotAdmission::Closed
+        } else if state.queue.admits(self.key) {
+            SlotAdmission::Open
+        } else if state.queue.is_head(self.key) {
+            SlotAdmission::Unknown
+        } else {
+            SlotAdmission::Closed
+        }
+    }
+
+    fn wait_for_admission(&self) -> SlotAdmission {
+        loop {
+            let mut state = self.search.lock();
+            let admission = self.current_admission(&state);
+            if admission != SlotAdmission::Unknown {
+                return admission;
+            }
+            state.waiting += 1;
+            let waited = self.search.capacity_available.wait_timeout(state, CONTEXT_CHECK_INTERVAL);
+            let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+            drop(state);
+            // If the consumer does not poll the search at present, no other code checks the context.
+            let is_over = self.search.cx.check().is_err();
+            if is_over || (waited.timed_out() && self.search.pool.should_yield()) {
+                return SlotAdmission::Closed;
+            }
+        }
+    }
+}
+
+impl<V: SearchVisitor> ItemSink for ItemBatcher<'_, V> {
+    #[inline]
+    fn put(&mut self, item: SearchItem) -> ControlFlow<()> {
+        if let SearchItem::Done { searched, left_early: false, skipped } = item
+            && !self.has_shown
+        {
+            self.counts += SearchCounts { searched: searched.into(), skipped, ..SearchCounts::default() };
+            self.is_file_done = true;
+            return ControlFlow::Continue(());
+        }
+        let line = item.line();
+        if line.is_some_and(|line| line <= self.resume_line) {
+            return ControlFlow::Continue(());
+        }
+        self.has_shown = true;
+        if !self.admits_more() {
+            return ControlFlow::Break(());
+        }
+        if self.items.capacity() == 0 {
+            // Growing the list step by step would copy the items of a full batch several times.
+            self.items.reserve_exact(MAX_BATCH_ITEMS);
+        }
+        self.push_counts();
+        self.resume_line = line.unwrap_or(self.resume_line);
+        self.is_file_done = matches!(item, SearchItem::Done { .. });
+        self.bytes += item.cost();
+        self.items.push(item);
+        // Flush only between lines and after a file: a worker that starts a file again skips the lines it has
+        // delivered, but nothing else.
+        let is_full = self.items.len() >= MAX_BATCH_ITEMS || self.bytes >= MAX_BATCH_BYTES;
+        if (line.is_some() && is_full) || (self.is_file_done && (is_full || self.is_due())) {
+            self.flush();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The batcher is shared with the callback that checks, between two chunks of a file, whether a batch is due.
+impl<V: SearchVisitor> ItemSink for &RefCell<ItemBatcher<'_, V>> {
+    fn put(&mut self, item: SearchItem) -> ControlFlow<()> {
+        self.borrow_mut().put(item)
+    }
+}
