@@ -17,8 +17,9 @@ const MAX_BATCH_ITEMS: usize = 512;
 /// Maximum size of a batch in bytes before it is handed over.
 const MAX_BATCH_BYTES: usize = 64 << 10;
 
-/// Maximum age of a batch: at the next opportunity after it, the worker hands the batch over.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(1);
+/// Maximum age of a batch: at the next opportunity after it, the worker hands the batch over and wakes the consumer. Full batches
+/// that are handed over earlier do not wake it: it would take each of them, and sleep again.
+const WAKE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Interval at which a worker that waits for the consumer checks the context.
 const CONTEXT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -41,8 +42,8 @@ pub(super) struct ItemBatcher<'a, V: SearchVisitor> {
     bytes: usize,
     counts: SearchCounts,
     admission: SlotAdmission,
-    /// When the last batch was handed over, if any was.
-    last_flush: Option<Instant>,
+    /// When this task woke the consumer last, if it did.
+    last_wake: Option<Instant>,
     /// The last line of the file that was delivered; lines up to it are dropped.
     resume_line: u64,
     /// Whether an item of the file was put, or refused: then the end of the file is an item of its own and not only a
@@ -60,7 +61,7 @@ impl<'a, V: SearchVisitor> ItemBatcher<'a, V> {
             items: Vec::new(),
             counts: SearchCounts::default(),
             admission: SlotAdmission::Unknown,
-            last_flush: None,
+            last_wake: None,
             resume_line: 0,
             has_shown: false,
             is_file_done: false,
@@ -126,18 +127,20 @@ impl<'a, V: SearchVisitor> ItemBatcher<'a, V> {
     /// Returns whether the consumer should not wait any longer. The first items are handed over at once: opening the
     /// next file may take arbitrarily long.
     fn is_due(&self) -> bool {
-        self.last_flush.is_none_or(|last_flush| last_flush.elapsed() >= FLUSH_INTERVAL)
+        self.last_wake.is_none_or(|last_wake| last_wake.elapsed() >= WAKE_INTERVAL)
     }
 
     fn flush(&mut self) {
-        let bytes = std::mem::take(&mut self.bytes);
+        let (bytes, is_due) = (std::mem::take(&mut self.bytes), self.is_due());
         let mut state = self.search.lock();
         let has_slot = state.queue.add(self.key, &mut self.items, bytes);
-        let waker = state.take_waker();
+        let waker = if is_due { state.take_waker() } else { None };
         drop(state);
         wake(waker);
         self.admission = if has_slot { SlotAdmission::Unknown } else { SlotAdmission::Closed };
-        self.last_flush = Some(Instant::now());
+        if is_due {
+            self.last_wake = Some(Instant::now());
+        }
     }
 
     /// Returns whether the slot accepts more items, or `Unknown` if the worker should wait for the consumer.
@@ -159,6 +162,11 @@ impl<'a, V: SearchVisitor> ItemBatcher<'a, V> {
             let admission = self.current_admission(&state);
             if admission != SlotAdmission::Unknown {
                 return admission;
+            }
+            if let Some(waker) = state.take_waker() {
+                drop(state);
+                waker.wake();
+                continue;
             }
             state.waiting += 1;
             let waited = self.search.capacity_available.wait_timeout(state, CONTEXT_CHECK_INTERVAL);
