@@ -4,7 +4,9 @@ use std::path::Path;
 
 use vfs_core::{Backend, Error, ErrorKind, Result, StreamingShell};
 use vfs_local::LocalBackend;
-use vfs_sandbox::{Guarantee, HelperLocation, Mechanism, Network, OsSandbox, SandboxConfig, SelfTest, UnixSockets};
+use vfs_sandbox::{
+    Guarantee, HelperLocation, Mechanism, Network, OsSandbox, SandboxConfig, SelfTestPolicy, UnixSockets,
+};
 
 use crate::args::{SandboxArgs, ShellBackendArgs};
 use crate::exit::Failure;
@@ -72,7 +74,7 @@ pub(crate) fn sandbox_config(root: Option<&Path>, args: SandboxArgs) -> Result<S
         config = config.max_scanned_entries(entries);
     }
     if args.self_test {
-        config = config.self_test(SelfTest::Always);
+        config = config.self_test(SelfTestPolicy::Always);
     }
     Ok(config)
 }

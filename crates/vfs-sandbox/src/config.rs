@@ -117,7 +117,7 @@ pub enum HelperLocation {
 
 /// When opening a sandbox runs its self-test: a command that attempts what it must not be able to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum SelfTest {
+pub enum SelfTestPolicy {
     /// If no equal sandbox has passed it since the system was started. Sandboxes are equal if they have the same
     /// settings and were opened by the same program and user, with the same capabilities, in the same namespaces with
     /// the same mounts, with the same bubblewrap. A self-test that failed is always run again. Under a filter of system
@@ -185,7 +185,7 @@ pub struct SandboxConfig {
     /// and `PATH` that meets these conditions.
     pub bubblewrap: Option<PathBuf>,
     /// When the self-test runs. Default: if no equal sandbox has passed it since the system was started.
-    pub self_test: SelfTest,
+    pub self_test: SelfTestPolicy,
 }
 
 /// Name of the repository in a work tree: a directory, or a file that refers to a repository elsewhere.
@@ -241,7 +241,7 @@ impl SandboxConfig {
             required: Guarantee::REQUIRED.iter().copied().collect(),
             helper: HelperLocation::default(),
             bubblewrap: None,
-            self_test: SelfTest::default(),
+            self_test: SelfTestPolicy::default(),
         }
     }
 
@@ -377,7 +377,7 @@ impl SandboxConfig {
 
     /// Sets when the self-test runs.
     #[must_use]
-    pub fn self_test(mut self, self_test: SelfTest) -> Self {
+    pub fn self_test(mut self, self_test: SelfTestPolicy) -> Self {
         self.self_test = self_test;
         self
     }

@@ -20,7 +20,8 @@ mod self_test_cache;
 mod workspace;
 
 pub use self::config::{
-    HelperLocation, Mount, Network, ProtectedName, ProtectedPath, ProtectionLevel, SandboxConfig, SelfTest, UnixSockets,
+    HelperLocation, Mount, Network, ProtectedName, ProtectedPath, ProtectionLevel, SandboxConfig, SelfTestPolicy,
+    UnixSockets,
 };
 pub use self::helper_program::sandbox_helper_main;
 pub use self::report::guarantee::{Guarantee, Mechanism};
@@ -36,6 +37,6 @@ pub mod os {
     pub use super::{
         CollectConflict, CollectResult, EnforcementStatus, Guarantee, GuaranteeResult, HelperLocation, Mechanism,
         Mount, Network, OsSandbox, OsSandboxBackend, ProtectedName, ProtectedPath, ProtectionLevel, SandboxConfig,
-        SandboxReport, SandboxShell, SelfTest, UnixSockets, Workspace, sandbox_helper_main,
+        SandboxReport, SandboxShell, SelfTestPolicy, UnixSockets, Workspace, sandbox_helper_main,
     };
 }

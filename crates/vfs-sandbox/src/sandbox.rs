@@ -17,7 +17,7 @@ use vfs_core::{Error, ErrorKind, ExecuteRequest, OpContext, Result};
 use vfs_shell::{SpawnSpec, Spawner};
 
 use crate::cgroup::ControlGroups;
-use crate::config::{SandboxConfig, SelfTest};
+use crate::config::{SandboxConfig, SelfTestPolicy};
 use crate::file_descriptors::few_descriptors;
 use crate::namespaces::NamespaceVariant;
 use crate::namespaces::bubblewrap::HostProcessVisibility;
@@ -112,7 +112,7 @@ impl OsSandbox {
     ///
     /// Those of [`open`](Self::open), except for guarantees that are not enforced.
     pub async fn check(config: SandboxConfig) -> Result<SandboxReport> {
-        let cache = SelfTestCache::open(SelfTest::Always);
+        let cache = SelfTestCache::open(SelfTestPolicy::Always);
         open_strongest(config, cache).await.map(|(_, report)| report)
     }
 

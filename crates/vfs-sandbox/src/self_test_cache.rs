@@ -27,14 +27,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, renameat, unlinkat};
 
 pub(crate) use self::cache_directory::{SelfTestCacheExposure, exposed_below};
-use crate::config::SelfTest;
+use crate::config::SelfTestPolicy;
 
 /// Results of self-tests that this user recorded on the present system.
 #[derive(Debug)]
 pub(crate) struct SelfTestCache {
     directory: OwnedFd,
     system: String,
-    self_test: SelfTest,
+    self_test: SelfTestPolicy,
 }
 
 /// Handle to the entry of one subject, whether or not a result is recorded in it.
@@ -55,7 +55,7 @@ const MODE: u32 = 0o600;
 
 impl SelfTestCache {
     /// Opens the cache of this user; `None` if there is no safe directory for it, or the system cannot be described.
-    pub(crate) fn open(self_test: SelfTest) -> Option<Arc<Self>> {
+    pub(crate) fn open(self_test: SelfTestPolicy) -> Option<Arc<Self>> {
         Some(Arc::new(Self { system: system_fingerprint::describe()?, directory: cache_directory::open()?, self_test }))
     }
 
@@ -85,7 +85,7 @@ impl SelfTestCache {
 impl SelfTestCacheSlot {
     /// Returns the record; `None` if there is no valid entry, or the settings require a self-test each time.
     pub(crate) fn load(&self) -> Option<Vec<u8>> {
-        if self.cache.self_test == SelfTest::Always {
+        if self.cache.self_test == SelfTestPolicy::Always {
             return None;
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -157,13 +157,13 @@ mod tests {
     }
 
     impl CacheFixture {
-        fn new(self_test: SelfTest) -> Self {
+        fn new(self_test: SelfTestPolicy) -> Self {
             let directory = tempfile::tempdir().expect("a directory");
             let cache = Self::open_cache(&directory, self_test);
             Self { directory, cache }
         }
 
-        fn open_cache(directory: &tempfile::TempDir, self_test: SelfTest) -> Arc<SelfTestCache> {
+        fn open_cache(directory: &tempfile::TempDir, self_test: SelfTestPolicy) -> Arc<SelfTestCache> {
             let opened = cache_directory::open_in(directory.path(), "cache").expect("opened");
             Arc::new(SelfTestCache { directory: opened, system: "system".to_owned(), self_test })
         }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_valid_for_its_subject_alone() {
-        let place = CacheFixture::new(SelfTest::Cached);
+        let place = CacheFixture::new(SelfTestPolicy::Cached);
         let entry = place.cache.entry("kind", "subject");
         assert_eq!(entry.load(), None);
         entry.store(b"record");
@@ -189,7 +189,7 @@ mod tests {
         }
         let system = "system after an update".to_owned();
         let opened = cache_directory::open_in(place.directory.path(), "cache").expect("opened");
-        let updated = Arc::new(SelfTestCache { directory: opened, system, self_test: SelfTest::Cached });
+        let updated = Arc::new(SelfTestCache { directory: opened, system, self_test: SelfTestPolicy::Cached });
         assert_eq!(updated.entry("kind", "subject").load(), None);
         entry.remove();
         assert_eq!(entry.load(), None);
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_forged_or_damaged_entry_is_none() {
-        let place = CacheFixture::new(SelfTest::Cached);
+        let place = CacheFixture::new(SelfTestPolicy::Cached);
         let entry = place.cache.entry("kind", "subject");
         entry.store(b"record");
         let file = place.file(&entry);
@@ -225,9 +225,9 @@ mod tests {
 
     #[test]
     fn a_self_test_that_is_forced_reads_no_entry() {
-        let place = CacheFixture::new(SelfTest::Cached);
+        let place = CacheFixture::new(SelfTestPolicy::Cached);
         place.cache.entry("kind", "subject").store(b"record");
-        let forced = CacheFixture::open_cache(&place.directory, SelfTest::Always);
+        let forced = CacheFixture::open_cache(&place.directory, SelfTestPolicy::Always);
         assert_eq!(forced.entry("kind", "subject").load(), None);
         forced.entry("kind", "subject").store(b"again");
         assert_eq!(place.cache.entry("kind", "subject").load().as_deref(), Some(&b"again"[..]));
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_number_of_entries_is_bounded() {
-        let place = CacheFixture::new(SelfTest::Cached);
+        let place = CacheFixture::new(SelfTestPolicy::Cached);
         for number in 0..3 * MAX_ENTRIES {
             place.cache.entry("kind", &number.to_string()).store(b"");
         }

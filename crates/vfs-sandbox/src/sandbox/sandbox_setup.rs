@@ -9,7 +9,7 @@ use vfs_core::{Error, ErrorKind, ExecuteRequest, OpContext, Problem, Result, Vfs
 use vfs_shell::SpawnSpec;
 
 use crate::cgroup::{self, ControlGroups};
-use crate::config::{SandboxConfig, SelfTest};
+use crate::config::{SandboxConfig, SelfTestPolicy};
 use crate::landlock;
 use crate::landlock::without_namespaces;
 use crate::namespaces::bubblewrap::CommandSession;
@@ -126,7 +126,7 @@ impl SandboxSetup {
 
     /// Describes everything in this setup on which the result of a self-test depends.
     pub(crate) fn description(&self) -> String {
-        let config = self.config.as_ref().clone().self_test(SelfTest::default());
+        let config = self.config.as_ref().clone().self_test(SelfTestPolicy::default());
         let method = match &self.method {
             SpawnMethod::Namespaces(namespaces) => namespaces.description(),
             SpawnMethod::Direct => "direct",

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use vfs_core::backend::Access;
 use vfs_core::{BackendExt as _, ErrorKind, VfsPath};
-use vfs_sandbox::{Guarantee, HelperLocation, Mount, OsSandbox, SandboxConfig, SelfTest};
+use vfs_sandbox::{Guarantee, HelperLocation, Mount, OsSandbox, SandboxConfig, SelfTestPolicy};
 
 use super::{Outcome, own, run};
 
@@ -57,7 +57,7 @@ pub(crate) async fn recorded() -> Outcome {
     }
     let second = OsSandbox::open(config()).await?;
     assert_eq!((bubblewrap.take_starts(), second.report()), (0, first.report()));
-    OsSandbox::open(config().self_test(SelfTest::Always)).await?;
+    OsSandbox::open(config().self_test(SelfTestPolicy::Always)).await?;
     assert_eq!(bubblewrap.take_starts(), 2, "it is forced");
     OsSandbox::check(config()).await?;
     assert_eq!(bubblewrap.take_starts(), 2, "a check always runs it");

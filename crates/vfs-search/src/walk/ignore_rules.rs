@@ -37,14 +37,14 @@ struct IgnoreRuleNode {
     gitignore: Gitignore,
     exclude: Gitignore,
     is_repository: bool,
-    scope: GitignoreScope,
+    scope: GitignoreApplicability,
     /// Whether there is any rule, here or in an ancestor.
     has_rules: bool,
 }
 
 /// Whether `.gitignore` files apply in a directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum GitignoreScope {
+enum GitignoreApplicability {
     /// Neither the directory nor an ancestor contains `.git`; `.gitignore` files apply.
     #[default]
     Outside,
@@ -103,14 +103,14 @@ impl IgnoreRules {
         let mut reader = IgnoreRuleReader { dir, path, presence: files.presence, problems };
         let ignore = reader.rules(".ignore", files.ignore);
         let (is_repository, exclude) = reader.repository(files.git);
-        let inherited = self.0.as_ref().map_or(GitignoreScope::Outside, |above| above.scope);
-        let mut scope = if is_repository { GitignoreScope::Repository } else { inherited };
+        let inherited = self.0.as_ref().map_or(GitignoreApplicability::Outside, |above| above.scope);
+        let mut scope = if is_repository { GitignoreApplicability::Repository } else { inherited };
         let mut gitignore = Gitignore::empty();
-        if scope != GitignoreScope::Disowned {
+        if scope != GitignoreApplicability::Disowned {
             gitignore = reader.rules(".gitignore", files.gitignore);
         }
-        if scope == GitignoreScope::Outside && excludes_every_name(&gitignore) {
-            (scope, gitignore) = (GitignoreScope::Disowned, Gitignore::empty());
+        if scope == GitignoreApplicability::Outside && excludes_every_name(&gitignore) {
+            (scope, gitignore) = (GitignoreApplicability::Disowned, Gitignore::empty());
         }
         let has_no_rules = ignore.is_empty() && gitignore.is_empty() && exclude.is_empty();
         if has_no_rules && scope == inherited && !is_repository {

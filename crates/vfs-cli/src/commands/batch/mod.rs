@@ -2,8 +2,8 @@
 
 mod batch_answer;
 mod batch_request;
+mod batch_shell;
 mod bounded_json;
-mod command_runner;
 mod in_flight_requests;
 mod line_reader;
 mod operations;
@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use futures::stream::{self, Stream, StreamExt as _};
 
 use self::batch_answer::{BatchAnswer, OperationError};
-use self::command_runner::CommandRunner;
+use self::batch_shell::BatchShell;
 use self::request_queue::{ParsedLine, QueuedLine};
 use crate::args::BatchArgs;
 use crate::backend_session::BackendSession;
@@ -26,7 +26,7 @@ use crate::standard_streams;
 
 pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args: BatchArgs) -> Result<Exit, Failure> {
     standard_streams::check_stdin()?;
-    let commands = CommandRunner::open(session, &args).await?;
+    let commands = BatchShell::open(session, &args).await?;
     let queue = request_queue::start(session.cx.cancel_token())?;
     let queue = stream::unfold(queue, |mut queue| async { Some((queue.recv().await?, queue)) });
     let answers = queue.map(|queued| async { Ok(answer_request(session, &commands, queued?).await) });
@@ -39,7 +39,7 @@ pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args
 }
 
 /// Performs a queued request and returns its answer.
-async fn answer_request(session: &BackendSession, commands: &CommandRunner, queued: QueuedLine) -> BatchAnswer {
+async fn answer_request(session: &BackendSession, commands: &BatchShell, queued: QueuedLine) -> BatchAnswer {
     let QueuedLine { line, permit } = queued;
     drop(permit);
     let (mut request, registration) = match line {

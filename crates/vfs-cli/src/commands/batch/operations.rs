@@ -9,8 +9,8 @@ use vfs_core::search::LineSelection;
 use vfs_core::{Backend, Error, GlobRequest, GrepRequest, LsRequest, OpContext, Result, Truncation, VfsPath};
 
 use super::batch_request::{BatchRequest, RequestFields, accept_file_path, decode, parse_paths};
+use super::batch_shell::{BatchShell, COMMAND_OPERATIONS};
 use super::bounded_json::encode;
-use super::command_runner::{COMMAND_OPERATIONS, CommandRunner};
 use super::transfer;
 use crate::backend_session::BackendSession;
 use crate::search_hints;
@@ -100,7 +100,7 @@ pub(super) struct EncodedOutput {
 /// Performs `request`. The result is that of the operation, with paths as the backend returned them.
 pub(super) async fn perform(
     session: &BackendSession,
-    commands: &CommandRunner,
+    commands: &BatchShell,
     cx: OpContext,
     request: BatchRequest,
 ) -> Result<EncodedOutput> {
@@ -126,7 +126,7 @@ pub(super) async fn perform(
 
 async fn perform_command(
     session: &BackendSession,
-    commands: &CommandRunner,
+    commands: &BatchShell,
     cx: OpContext,
     op: &str,
     mut fields: RequestFields,
@@ -174,7 +174,7 @@ async fn perform_file_operation(
         "download_files" | "download" => encode(&transfer::download(session, cx, decode(fields)?).await),
         "resolve" => encode(&backend.resolve(cx, decode(fields)?).await?),
         "capabilities" => {
-            encode(&backend.capabilities(&decode::<CapabilitiesRequest>(fields)?.path.unwrap_or_default()))
+            encode(&backend.capabilities(&decode::<CapabilitiesFields>(fields)?.path.unwrap_or_default()))
         }
         other => Err(unknown_operation(other)),
     }?;
@@ -184,7 +184,7 @@ async fn perform_file_operation(
 /// The fields of `capabilities`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CapabilitiesRequest {
+struct CapabilitiesFields {
     path: Option<VfsPath>,
 }
 

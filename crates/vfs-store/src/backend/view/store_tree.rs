@@ -40,7 +40,7 @@ pub(crate) struct StoreTree<S> {
     /// Files that may match, once the store has returned them.
     candidates: Arc<OnceLock<SearchCandidates>>,
     /// Task that requests the candidates while the search runs.
-    candidate_task: Option<CandidateTask>,
+    candidate_task: Option<CandidateQueryGuard>,
     /// Prefetching of the candidates.
     prefetcher: OnceLock<Prefetcher>,
     /// Cancels running requests when the tree is dropped.
@@ -70,9 +70,9 @@ pub(crate) struct SearchCandidates {
 
 /// Handle that aborts its task when it is dropped.
 #[derive(Debug)]
-struct CandidateTask(AbortHandle);
+struct CandidateQueryGuard(AbortHandle);
 
-impl Drop for CandidateTask {
+impl Drop for CandidateQueryGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -129,7 +129,7 @@ impl<S: Store> StoreTree<S> {
                 }
             }
         });
-        self.candidate_task = Some(CandidateTask(task.abort_handle()));
+        self.candidate_task = Some(CandidateQueryGuard(task.abort_handle()));
         self
     }
 

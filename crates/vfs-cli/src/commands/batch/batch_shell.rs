@@ -17,7 +17,7 @@ use crate::exit::Failure;
 use crate::shell_selection::ShellBackendKind;
 
 /// Runs the commands of a batch, if `--allow exec` permits that.
-pub(super) struct CommandRunner {
+pub(super) struct BatchShell {
     backend: Option<Arc<dyn Backend>>,
     args: ShellBackendArgs,
     /// Jobs of this batch, which are stopped at its end.
@@ -29,11 +29,11 @@ pub(super) const COMMAND_OPERATIONS: [&str; 4] = ["execute", "jobs", "job_output
 
 /// The result of the operation `jobs`.
 #[derive(Serialize)]
-struct JobList {
+struct JobsResult {
     jobs: Vec<JobInfo>,
 }
 
-impl CommandRunner {
+impl BatchShell {
     /// Opens the shell that the arguments select, if they have `--allow exec`.
     pub(super) async fn open(session: &BackendSession, args: &BatchArgs) -> Result<Self, Failure> {
         let kind = ShellBackendKind::from_args(args.shell)?;
@@ -95,7 +95,7 @@ impl CommandRunner {
             }
             "jobs" => {
                 decode::<JobsRequest>(fields)?;
-                encode(&JobList { jobs: shell.jobs(&with_deadline(cx), JobsRequest::new()).await? })
+                encode(&JobsResult { jobs: shell.jobs(&with_deadline(cx), JobsRequest::new()).await? })
             }
             "job_output" => encode(&shell.job_output(&with_deadline(cx), decode(fields)?).await?),
             _ => encode(&shell.stop_job(&with_deadline(cx), decode(fields)?).await?),
