@@ -24,7 +24,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, renameat, statat, unlinkat};
 
 pub(crate) use self::cache_directory::{SelfTestCacheExposure, exposed_below};
 use crate::config::SelfTestPolicy;
@@ -47,7 +47,7 @@ pub(crate) struct SelfTestCacheSlot {
 /// Maximum size of an entry, in bytes.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Maximum number of entries. If there are more, all are removed before another is written.
+/// Maximum number of entries. If there are more, the older half is removed before another is written.
 const MAX_ENTRIES: usize = 64;
 
 /// The mode of an entry.
@@ -70,14 +70,23 @@ impl SelfTestCache {
         SelfTestCacheSlot { cache: Arc::clone(self), key: hasher.finalize() }
     }
 
-    fn remove_all_if_many(&self) {
-        let Ok(entries) = Dir::read_from(&self.directory) else { return };
-        let names: Vec<_> = entries.flatten().map(|entry| entry.file_name().to_owned()).collect();
-        if names.len() > MAX_ENTRIES {
-            for name in names {
-                // The two entries that every directory has cannot be removed.
-                let _ = unlinkat(&self.directory, name, AtFlags::empty());
-            }
+    /// Removes the oldest entries if there are too many. A recent one may be that of a sandbox which is about to open.
+    fn remove_old_entries(&self) {
+        let Ok(directory) = Dir::read_from(&self.directory) else { return };
+        let names = directory.flatten().map(|entry| entry.file_name().to_owned());
+        let mut entries: Vec<_> = names
+            .filter_map(|name| {
+                let status = statat(&self.directory, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+                let is_directory = FileType::from_raw_mode(status.st_mode) == FileType::Directory;
+                (!is_directory).then_some((status.st_mtime, status.st_mtime_nsec, name))
+            })
+            .collect();
+        if entries.len() <= MAX_ENTRIES {
+            return;
+        }
+        entries.sort();
+        for (.., name) in &entries[..entries.len() - MAX_ENTRIES / 2] {
+            let _ = unlinkat(&self.directory, name, AtFlags::empty());
         }
     }
 }
@@ -100,7 +109,7 @@ impl SelfTestCacheSlot {
 
     /// Records a result. Failures are ignored, since the result can be determined again.
     pub(crate) fn store(&self, record: &[u8]) {
-        self.cache.remove_all_if_many();
+        self.cache.remove_old_entries();
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let temporary = format!(".{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         if self.write(&temporary, record).and_then(|()| self.replace(&temporary)).is_err() {
@@ -234,10 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_entries_is_bounded() {
+    fn the_oldest_entries_are_removed_if_there_are_too_many() {
         let place = CacheFixture::new(SelfTestPolicy::Cached);
         for number in 0..3 * MAX_ENTRIES {
+            let recent = place.cache.entry("kind", "recent");
+            recent.store(b"");
             place.cache.entry("kind", &number.to_string()).store(b"");
+            assert!(recent.load().is_some(), "the entry before number {number} was removed");
         }
         let left = fs::read_dir(place.directory.path().join("cache")).expect("listed").count();
         assert!((1..=MAX_ENTRIES + 1).contains(&left), "{left}");
