@@ -49,11 +49,22 @@ pub(crate) async fn build_namespace(spec: &NamespaceSpec, base: &Path) -> Result
     let mounts = Arc::new(composite.clone());
     let backend = builder.add_layers(mounts, &tables.layers, LayerScope::Namespace, &VfsPath::root()).await?;
     let backend = builder.protection.protect_namespace(backend, &mut builder.handles.policies)?;
-    let LayerHandles { overlays, policies, audits, checkpoints, quotas } = builder.handles;
+    let LayerHandles { overlays, policies, command_policies, audits, checkpoints, quotas } = builder.handles;
     let mut warnings = builder.directories.warnings;
     warnings.extend(recovery_warnings);
     warnings.extend(self::move_journal::audit_recovery(&recovery, &audits).await);
-    Ok(ConfiguredBackend { backend, composite, overlays, policies, audits, checkpoints, quotas, recovery, warnings })
+    Ok(ConfiguredBackend {
+        backend,
+        composite,
+        overlays,
+        policies,
+        command_policies,
+        audits,
+        checkpoints,
+        quotas,
+        recovery,
+        warnings,
+    })
 }
 
 /// Opens the default backend and all mounts, and combines them with the journal of moves.

@@ -30,6 +30,8 @@ pub struct ConfiguredBackend {
     pub overlays: Vec<LayerHandle<OverlayBackend>>,
     /// The rules of each policy, and the built-in rules that hide stores.
     pub policies: Vec<LayerHandle<RuleSet>>,
+    /// The configured policies of the whole namespace, with their approver.
+    pub(crate) command_policies: Vec<Policy>,
     /// The audit logs.
     pub audits: Vec<LayerHandle<AuditLog>>,
     /// The checkpoint layers, which can also undo operations.
@@ -62,12 +64,10 @@ impl ConfiguredBackend {
     ///
     /// # Behaviour
     ///
-    /// Every policy has to allow a command, and every audit log records it. Use the returned backend for commands only: file
+    /// Every policy has to allow a command, which the approver of the configuration answers for, and every audit log records it. Use the returned backend for commands only: file
     /// operations through it would be checked and recorded twice.
     pub fn with_commands(&self, shell: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        let policies = self.policies.iter().filter(|policy| policy.scope == LayerScope::Namespace);
-        let with_policies =
-            policies.fold(shell, |shell, policy| Policy::new(Arc::new(policy.layer.clone())).layer(shell));
+        let with_policies = self.command_policies.iter().fold(shell, |shell, policy| policy.layer(shell));
         let audits = self.audits.iter().filter(|log| log.scope == LayerScope::Namespace);
         audits.fold(with_policies, |shell, log| log.layer.audit.layer(shell))
     }

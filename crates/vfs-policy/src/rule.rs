@@ -30,11 +30,11 @@ pub enum HardLinks {
 
 /// One rule, in the form in which users write it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Rule {
     /// Name of the rule, for explanations and records.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Effect on the operations that the rule covers.
     pub effect: RuleEffect,
@@ -42,21 +42,21 @@ pub struct Rule {
     /// includes `grep_stream`, by which `vfs grep` searches.
     /// Default: all but `execute`, which a rule that allows has to name. In a rule that denies or asks, `write` includes
     /// `delete`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<String>,
     /// Globs over paths. A glob without a `/` is matched against names at any depth, a glob with a `/` against whole paths.
     /// Each covers its matches and everything below. Default: everything.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
     /// Command patterns, as words with wildcards: `git status`, `ls *`, `rm *`. A rule with command patterns covers running
     /// commands and nothing else; [`RuleSet`](crate::RuleSet) describes the matching. Default: any command.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
     /// Globs over actors. A caller without a name is the empty string, which only `*` matches. Default: every actor.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actors: Vec<String>,
     /// Reason, in words for the model or for the approver.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 

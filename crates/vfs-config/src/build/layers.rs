@@ -176,6 +176,9 @@ impl NamespaceBuilder<'_> {
         if let Some(timeout) = table.approval_timeout {
             policy = policy.with_approval_timeout(timeout.0);
         }
+        if position.scope == LayerScope::Namespace {
+            self.handles.command_policies.push(policy.clone());
+        }
         self.handles.policies.push(position.with_layer(rules));
         Ok(policy.layer(files))
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use vfs_layers::QuotaMeter;
-use vfs_policy::RuleSet;
+use vfs_policy::{Policy, RuleSet};
 use vfs_versions::{CheckpointedBackend, OverlayBackend};
 
 use super::mounted_host_directories::MountedHostDirectories;
@@ -30,6 +30,8 @@ pub(super) struct NamespaceBuilder<'a> {
 pub(super) struct LayerHandles {
     pub(super) overlays: Vec<LayerHandle<OverlayBackend>>,
     pub(super) policies: Vec<LayerHandle<RuleSet>>,
+    /// The configured policies of the whole namespace, with their approver.
+    pub(super) command_policies: Vec<Policy>,
     pub(super) audits: Vec<LayerHandle<AuditLog>>,
     pub(super) checkpoints: Vec<LayerHandle<CheckpointedBackend>>,
     pub(super) quotas: Vec<LayerHandle<QuotaMeter>>,

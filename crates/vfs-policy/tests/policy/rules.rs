@@ -127,7 +127,7 @@ async fn a_rule_about_an_operation_holds_for_its_stream() {
         ("[[rules]]\neffect = 'deny'\noperations = ['grep_stream']\n", None, Some(PolicyDenied)),
         ("[[rules]]\neffect = 'deny'\noperations = ['glob']\n", None, None),
         // The search is allowed, and there is nothing that may be read.
-        ("default = 'deny'\n[[rules]]\noperations = ['grep']\n", Some(NotFound), Some(NotFound)),
+        ("default = 'deny'\n[[rules]]\neffect = 'allow'\noperations = ['grep']\n", Some(NotFound), Some(NotFound)),
     ] {
         let guarded = Policy::new(Arc::new(rules(text))).layer(files().await);
         let found = guarded.grep(&cx, request()).await.err();
@@ -229,10 +229,16 @@ fn rules_that_are_not_rules_are_refused_and_named() {
     for (text, expected) in [
         ("[[rules]]\neffekt = 'deny'\n", "unknown field `effekt`"),
         ("[[rules]]\neffect = 'maybe'\n", "unknown variant `maybe`"),
-        ("[[rules]]\npaths = ['[a']\n", "rule 1"),
-        ("[[rules]]\n[[rules]]\nname = 'x'\noperations = ['fly']\n", "rule 2 ('x')"),
-        ("[[rules]]\ncommands = ['']\n", "rule 1: a command of a rule is empty"),
-        ("[[rules]]\ncommands = ['ls']\noperations = ['read']\n", "rule 1: a rule with commands is about running them"),
+        ("[[rules]]\neffect = 'allow'\npaths = ['[a']\n", "rule 1"),
+        (
+            "[[rules]]\neffect = 'allow'\n[[rules]]\neffect = 'allow'\nname = 'x'\noperations = ['fly']\n",
+            "rule 2 ('x')",
+        ),
+        ("[[rules]]\neffect = 'allow'\ncommands = ['']\n", "rule 1: a command of a rule is empty"),
+        (
+            "[[rules]]\neffect = 'allow'\ncommands = ['ls']\noperations = ['read']\n",
+            "rule 1: a rule with commands is about running them",
+        ),
     ] {
         let error = RuleSet::from_toml(text).expect_err(text);
         assert!(error.message().contains(expected), "{text}: {error}");
@@ -356,4 +362,10 @@ async fn commands_are_run_approved_or_refused_by_their_contents() -> Result<()> 
     assert_eq!(error.kind(), ErrorKind::PolicyDenied);
     assert_eq!(files.read_text("/command").await?, "rm x");
     Ok(())
+}
+
+#[test]
+fn a_rule_without_an_effect_is_refused() {
+    let error = RuleSet::from_toml("[[rules]]\npaths = ['/secrets']\n").expect_err("it may be meant to deny");
+    assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains("effect"), "{error}");
 }
