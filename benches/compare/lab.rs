@@ -91,7 +91,7 @@ impl Lab {
         })
     }
 
-    /// Our command, in release.
+    /// Our command, as it is released.
     pub(crate) fn vfs(&self) -> Result<PathBuf> {
         prepared(&self.vfs, || match &self.named_vfs {
             Some(named) => Ok(fs::canonicalize(named)?),
@@ -138,7 +138,9 @@ fn built() -> Result<PathBuf> {
     say(format_args!("building vfs"));
     let target = target_directory()?;
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--quiet", "--release", "-p", "vfs-cli", "--target-dir"]).arg(&target);
+    cargo
+        .args(["build", "--quiet", "--profile", "dist", "-p", "vfs-cli", "--features", "full", "--target-dir"])
+        .arg(&target);
     checked(cargo.current_dir(env!("CARGO_MANIFEST_DIR")))?;
-    Ok(target.join("release/vfs"))
+    Ok(target.join("dist/vfs"))
 }

@@ -44,7 +44,7 @@ struct Arguments {
     linux: Option<PathBuf>,
     #[command(flatten)]
     named: Named,
-    /// The `vfs` to measure [default: built from this workspace, in release]
+    /// The `vfs` to measure [default: built from this workspace, as it is released]
     #[arg(long, value_name = "PATH")]
     vfs: Option<PathBuf>,
     /// How many pairs each row has, after a warm-up
@@ -71,7 +71,7 @@ enum Own {
 
 fn main() -> Result<()> {
     vfs_sandbox::sandbox_helper_main();
-    ensure!(!cfg!(debug_assertions), "figures of a debug build mean nothing: run this with --release");
+    ensure!(!cfg!(debug_assertions), "figures of a debug build mean nothing: run this with --profile dist");
     let arguments = Arguments::parse();
     match &arguments.own {
         Some(Own::Measure(measure)) => measure::run(measure),

@@ -37,7 +37,7 @@ warm-up of each, and what counts is the ratio of each pair. Absolute times say s
 is made by
 
 ```sh
-cargo run --release -p vfs-benches --bin compare -- --instructions
+cargo run --profile dist -p vfs-benches --bin compare -- --instructions
 ```
 
 which prepares what is searched and whom we race in `target/compare` (it needs Debian's `apt-get` for the kernel's

@@ -1,4 +1,4 @@
-//! What a durable store costs as it grows: `cargo run --release -p vfs-benches --bin stores -- --help`.
+//! What a durable store costs as it grows: `cargo run --profile dist -p vfs-benches --bin stores -- --help`.
 //!
 //! Each store is filled with files in directories of ten, and each operation is timed from a handle that others share. The
 //! table is in Markdown, times are medians.

@@ -32,7 +32,7 @@ pub(crate) fn targets() -> Vec<TargetFactory> {
         over_memory("timeout", || Box::new(Timeout::new(Duration::from_secs(50)))),
         over_memory("retry", || Box::new(Retry::new())),
         over_memory("concurrency-limit", || Box::new(ConcurrencyLimit::new(4))),
-        over_memory("latency", || Box::new(Delay::new(Duration::ZERO))),
+        over_memory("delay", || Box::new(Delay::new(Duration::ZERO))),
         over_memory("audit", || Box::new(Audit::new(Arc::new(MemorySink::new())))),
         over_memory("quota", || Box::new(Quota::new(QuotaLimits::new().max_bytes(1 << 30)))),
         over_memory("cache", || Box::new(Cache::new(1 << 20))),

@@ -3,6 +3,8 @@
 #![allow(clippy::missing_panics_doc, reason = "this is test code: what cannot be set up ends the test")]
 
 mod composites;
+#[cfg(doctest)]
+mod guide;
 mod layers;
 pub mod nasty;
 pub mod places;

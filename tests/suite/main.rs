@@ -1,6 +1,7 @@
 //! Tests of the workspace as a whole.
 
 mod commands;
+mod configured_commands;
 mod contract_coverage;
 mod conventions;
 mod doubles;

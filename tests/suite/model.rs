@@ -62,7 +62,7 @@ on_every_backend! {
     timeout "timeout";
     retry "retry";
     concurrency_limit "concurrency-limit";
-    latency "latency";
+    delay "delay";
     audit "audit";
     quota "quota";
     cache "cache";

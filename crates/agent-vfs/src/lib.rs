@@ -222,9 +222,11 @@ pub use vfs_versions as versions;
 #[cfg(feature = "virtual-shell")]
 pub use vfs_virtual_shell as virtual_shell;
 
-/// Interceptors around any backend: the crate `vfs-layers`, with names that stood here before they had crates of their own.
+/// Layers around any backend: the crate `vfs-layers`, with the layers of the other crates.
 #[cfg(feature = "layers")]
 pub mod layers {
+    #[doc(no_inline)]
+    pub use vfs_core::operation::layered;
     #[doc(inline)]
     pub use vfs_layers::*;
     #[cfg(feature = "policy")]
@@ -235,40 +237,38 @@ pub mod layers {
     pub use vfs_versions::*;
 }
 
-/// Commands in a sandbox of this system: the crate `vfs-sandbox`, with names that stood here before `vfs-remote` had them.
 #[cfg(feature = "sandbox")]
-pub mod sandbox {
-    #[cfg(feature = "remote")]
-    #[doc(no_inline)]
-    pub use vfs_remote as remote;
-    #[doc(inline)]
-    pub use vfs_sandbox::*;
-
-    /// Former names of transports, which are in [`remote`](crate::remote).
-    #[cfg(feature = "remote")]
-    pub mod transports {
-        #[doc(no_inline)]
-        pub use vfs_remote::http::*;
-        #[doc(no_inline)]
-        pub use vfs_remote::{ContainerExec, ContainerExecConfig, HostKeyPolicy, Ssh, SshConfig};
-    }
-}
+pub use vfs_sandbox as sandbox;
 
 #[cfg(feature = "composite")]
 pub use vfs_composite::CompositeBackend;
 #[cfg(feature = "config")]
 pub use vfs_config::{Config, ConfigError, ConfiguredBackend, open as from_config};
+pub use vfs_core::operation::Intercepted;
 pub use vfs_core::{
-    Backend, BackendExt, CancelToken, Capabilities, Content, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind,
-    ExecuteEvent, ExecuteRequest, ExecuteResponse, FileInfo, GlobRequest, GrepEvent, GrepMatch, GrepRequest, Layer,
-    LsRequest, OpContext, Pattern, ReadRequest, RenameRequest, Result, Shell, StatRequest, StreamingShell,
-    UploadRequest, Version, VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, CancelToken, Capabilities, CaseMode, Content, CopyRequest, CopyResult, DeleteRequest,
+    DeleteResult, EditRequest, EditResult, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse,
+    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepMatch,
+    GrepOutput, GrepRequest, GrepResult, Interceptor, Layer, LsRequest, LsResult, MultiModalReader, OpContext,
+    OpenWriterRequest, Operation, OperationId, Pattern, Problem, ReadRequest, ReadResult, RenameRequest, RenameResult,
+    ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, Truncation,
+    UploadRequest, Version, VfsPath, Watch, WriteMode, WriteRequest, WriteResult,
 };
 #[cfg(feature = "local")]
 pub use vfs_local::{LocalBackend, LocalConfig};
 #[cfg(feature = "memory")]
 pub use vfs_memory::{FilesState, MemoryBackend, MemoryConfig, StateBackend};
+#[cfg(feature = "policy")]
+pub use vfs_policy::{Policy, RuleSet};
+#[cfg(feature = "remote")]
+pub use vfs_remote::{RemoteConfig, RemoteExec, SandboxBackend};
 #[cfg(feature = "sandbox")]
 pub use vfs_sandbox::{OsSandbox, SandboxConfig};
+#[cfg(feature = "shell")]
+pub use vfs_shell::{LocalShellBackend, ShellConfig};
 #[cfg(feature = "store")]
 pub use vfs_store::{NamespaceSource, Store, StoreBackend, StoreConfig, StoreUrl, open_store};
+#[cfg(feature = "versions")]
+pub use vfs_versions::{Checkpoints, CommitResult, OverlayBackend};
+#[cfg(feature = "virtual-shell")]
+pub use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};

@@ -23,6 +23,7 @@ pub(crate) use self::namespace::{
     MountsArgs, OverlayArgs, PolicyCommand, RestoreArgs, UndoArgs, WatchArgs,
 };
 pub(crate) use self::store::{StoreArgs, StoreBackupArgs, StoreCommand, StoreCopyArgs};
+use crate::version::VERSION;
 
 // Paragraphs are one line each: clap breaks them where the terminal ends.
 const EXAMPLES: &str = "\
@@ -60,7 +61,7 @@ but leave the exit status at 1: the search does not include what they lead to.";
 
 /// An agent's view of a directory: list, read, write, edit and search the files below a root
 #[derive(Debug, Parser)]
-#[command(name = "vfs", version, arg_required_else_help = false, args_override_self = true, after_help = EXAMPLES)]
+#[command(name = "vfs", version = VERSION.as_str(), arg_required_else_help = false, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) backend: BackendArgs,

@@ -10,11 +10,13 @@ use vfs_layers::BackendSink;
 use vfs_local::{Confinement, LocalBackend};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 use vfs_store::{NamespaceSource, StoreBackend, StoreConfig};
+#[cfg(feature = "virtual-shell")]
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
 use crate::args::{BackendArgs, SandboxArgs};
 use crate::exit::{self, Failure};
-use crate::shell_selection::{ShellBackendKind, open_sandbox, sandbox_config};
+use crate::sandbox;
+use crate::shell_selection::ShellBackendKind;
 use crate::store_argument::{MissingStore, resolve_store_url};
 
 /// The backend and the context of one command.
@@ -146,6 +148,12 @@ impl BackendSession {
     /// Returns the backend with a shell of this kind.
     pub(crate) async fn with_shell(&self, kind: ShellBackendKind) -> Result<Arc<dyn Backend>, Failure> {
         match (kind, &self.opened) {
+            #[cfg(not(feature = "virtual-shell"))]
+            (ShellBackendKind::Virtual, _) => Err(Failure::Usage(
+                "this vfs was built without the virtual shell; install it with 'cargo install vfs-cli --features virtual-shell', \
+                 or use a released binary",
+            )),
+            #[cfg(feature = "virtual-shell")]
             (ShellBackendKind::Virtual, _) => {
                 let shell = Arc::new(VirtualShell::new(Arc::clone(&self.backend), VirtualShellConfig::new()));
                 Ok(match &self.opened {
@@ -163,8 +171,7 @@ impl BackendSession {
                 Err(Failure::Usage("a process cannot access the files of a store; use --virtual"))
             }
             (ShellBackendKind::Sandbox(args), OpenedBackend::Directory(_)) => {
-                let sandbox = open_sandbox(sandbox_config(self.root.as_deref(), args)?).await?;
-                Ok(Arc::new(sandbox.into_backend()?))
+                sandbox::open(self.root.as_deref(), args).await
             }
         }
     }
@@ -210,9 +217,7 @@ impl BackendSession {
 
     /// Returns the path at which commands in a sandbox with these settings see `path`.
     pub(crate) fn path_in_sandbox(&self, args: SandboxArgs, path: &VfsPath) -> Result<VfsPath, Failure> {
-        let config = sandbox_config(self.root.as_deref(), args)?;
-        let root = config.mounts.first().map(|mount| mount.at.clone()).unwrap_or_default();
-        Ok(root.join(path.relative())?)
+        Ok(sandbox::path_of_root(self.root.as_deref(), args)?.join(path.relative())?)
     }
 
     /// Writes the audit records of dropped operations.

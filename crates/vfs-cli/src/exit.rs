@@ -51,6 +51,7 @@ pub(crate) enum Failure {
     /// Standard output cannot be written.
     Output(io::Error),
     /// A path of the process environment is unknown.
+    #[cfg(feature = "sandbox")]
     Environment(&'static str, io::Error),
     /// The runtime or a thread cannot be started.
     Runtime(io::Error),
@@ -94,6 +95,7 @@ impl fmt::Display for Failure {
             Failure::Usage(message) => f.write_str(message),
             Failure::Input(error) => write!(f, "standard input cannot be read: {error}"),
             Failure::Output(error) => write!(f, "standard output cannot be written: {error}"),
+            #[cfg(feature = "sandbox")]
             Failure::Environment(what, error) => write!(f, "the {what} cannot be found: {error}"),
             Failure::Runtime(error) => {
                 write!(f, "the runtime cannot be started: {error}; allow more descriptors (ulimit -n) and threads")
@@ -133,6 +135,13 @@ pub(crate) fn exit_code(outcome: Result<Exit, Failure>) -> ExitCode {
 pub(crate) fn report_usage_error(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), UsageKind::DisplayHelp | UsageKind::DisplayVersion) {
         return exit_code(error.print().map(|()| Exit::Success).map_err(Failure::Output));
+    }
+    if error.kind() == UsageKind::MissingSubcommand
+        && let Some(ContextValue::Strings(names)) = error.get(ContextKind::ValidSubcommand)
+    {
+        let names = names.iter().filter(|name| *name != "help").take(6).map(String::as_str).collect::<Vec<_>>();
+        print_message(format_args!("a command is missing, such as {}; see 'vfs --help'", names.join(", ")));
+        return ExitCode::from(2);
     }
     let text = error.render().to_string();
     let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");

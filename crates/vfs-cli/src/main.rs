@@ -1,6 +1,6 @@
 //! The `vfs` command: files as an agent sees them, for people at a terminal and for scripts.
 //!
-//! `args` parses the arguments, `session` opens the backend, and `commands` has one file for each command. The libraries define
+//! `args` parses the arguments, `backend_session` opens the backend, and `commands` has one file for each command. The libraries define
 //! what operations mean; this crate only parses, calls and prints.
 
 mod args;
@@ -13,11 +13,17 @@ mod layers_at_mount;
 mod match_printer;
 mod path_suggestions;
 mod progress_line;
+#[cfg(feature = "sandbox")]
+mod sandbox;
+#[cfg(not(feature = "sandbox"))]
+#[path = "no_sandbox.rs"]
+mod sandbox;
 mod search_hints;
 mod shell_selection;
 mod standard_output;
 mod standard_streams;
 mod store_argument;
+mod version;
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -32,8 +38,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 const MIN_FREE_DESCRIPTORS: usize = 8;
 
 fn main() -> ExitCode {
-    // A sandbox starts this program inside itself as its helper.
-    vfs_sandbox::sandbox_helper_main();
+    sandbox::run_if_helper();
     silence_expected_panics();
     let arguments = match jobs::arguments() {
         Ok(arguments) => arguments,

@@ -2,10 +2,10 @@
 
 use vfs_config::suggest::similar;
 use vfs_core::{Backend, Error, ErrorKind, LsRequest, StatRequest, VfsPath};
-use vfs_sandbox::SandboxConfig;
 
 use crate::backend_session::BackendSession;
 use crate::exit::Failure;
+use crate::sandbox;
 
 /// Upper bound on the entries of a directory that are compared with a missing name.
 const MAX_COMPARED: u64 = 1000;
@@ -58,8 +58,7 @@ pub(crate) async fn suggestion_lines(session: &BackendSession, error: &Error) ->
 
 /// Converts `missing` from a path in a sandbox, where the root is not `/`; returns `None` if that path does not exist either.
 async fn outside_sandbox(session: &BackendSession, missing: &VfsPath) -> Option<VfsPath> {
-    let below = missing.as_str().strip_prefix(SandboxConfig::WORKSPACE)?.strip_prefix('/')?;
-    existing(session, VfsPath::root().join(below).ok()?).await
+    existing(session, VfsPath::root().join(sandbox::below_workspace(missing)?).ok()?).await
 }
 
 /// Returns `path` if it exists and the caller can `stat` it.

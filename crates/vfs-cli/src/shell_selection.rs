@@ -1,12 +1,9 @@
-//! Shells for `vfs exec` and `vfs batch`: selection by arguments, and configuration of the sandbox.
+//! Shells for `vfs exec` and `vfs batch`: selection by arguments.
 
 use std::path::Path;
 
-use vfs_core::{Backend, Error, ErrorKind, Result, StreamingShell};
+use vfs_core::{Backend, StreamingShell};
 use vfs_local::LocalBackend;
-use vfs_sandbox::{
-    Guarantee, HelperLocation, Mechanism, Network, OsSandbox, SandboxConfig, SelfTestPolicy, UnixSockets,
-};
 
 use crate::args::{SandboxArgs, ShellBackendArgs};
 use crate::exit::Failure;
@@ -43,56 +40,6 @@ impl ShellBackendKind {
 pub(crate) fn check_root(root: Option<&Path>) -> Result<(), Failure> {
     let root = root.unwrap_or(Path::new("."));
     LocalBackend::open(root).map(drop).map_err(|error| Failure::Root(root.to_owned(), error))
-}
-
-/// Returns the configuration of a sandbox with the root directory.
-pub(crate) fn sandbox_config(root: Option<&Path>, args: SandboxArgs) -> Result<SandboxConfig, Failure> {
-    let directory = std::path::absolute(root.unwrap_or(Path::new(".")))
-        .map_err(|error| Failure::Environment("working directory", error))?;
-    // `main` calls `sandbox_helper_main` first, so this program is its own helper.
-    let helper = std::env::current_exe().map_err(|error| Failure::Environment("file of this program", error))?;
-    let config = if args.landlock {
-        let mechanisms = [Mechanism::Landlock, Mechanism::Seccomp];
-        SandboxConfig::in_place(directory)?.only(mechanisms).require(Guarantee::WITHOUT_NAMESPACES.iter().copied())
-    } else {
-        SandboxConfig::new(directory)
-    };
-    let mut config = config.helper(HelperLocation::At(helper));
-    if args.network {
-        config = config.network(Network::Host);
-    }
-    if args.unix_sockets {
-        config = config.unix_sockets(UnixSockets::Allow);
-    }
-    if args.allow_visible_processes {
-        config.required.remove(&Guarantee::HiddenProcesses);
-    }
-    if args.allow_unprotected_names {
-        config.required.remove(&Guarantee::ProtectedNames);
-    }
-    if let Some(entries) = args.max_scanned_entries {
-        config = config.max_scanned_entries(entries);
-    }
-    if args.self_test {
-        config = config.self_test(SelfTestPolicy::Always);
-    }
-    Ok(config)
-}
-
-/// Opens a sandbox. If only the protection of names is unavailable, the error names the option that permits that.
-pub(crate) async fn open_sandbox(config: SandboxConfig) -> Result<OsSandbox> {
-    let error = match OsSandbox::open(config.clone()).await {
-        Err(error) if error.kind() == ErrorKind::Unsupported => error,
-        opened => return opened,
-    };
-    let report = OsSandbox::check(config).await?;
-    let missing: Vec<Guarantee> = report.missing().map(|result| result.guarantee).collect();
-    if missing != [Guarantee::ProtectedNames] {
-        return Err(error);
-    }
-    let advice =
-        "'--allow-unprotected-names' runs the command without that protection, and reports such names afterwards";
-    Err(Error::new(ErrorKind::Unsupported, format!("{}; {advice}", error.message())))
 }
 
 /// Returns the streaming shell of `backend`.

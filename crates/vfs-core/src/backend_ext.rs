@@ -93,17 +93,19 @@ pub trait BackendExt: Backend {
         }
     }
 
-    /// Returns the entries of a directory, sorted by path.
+    /// Returns the entries of a directory, sorted by path, without entries that could not be described: [`Backend::ls`] reports them.
     fn list_dir(&self, path: &str) -> impl Future<Output = Result<Vec<FileInfo>>> + Send {
         async move { Ok(self.ls(&OpContext::new(), LsRequest::new(VfsPath::parse(path)?)).await?.entries) }
     }
 
-    /// Returns the visible files that match a glob, sorted by path.
+    /// Returns the visible files that match a glob, sorted by path: up to [the limit](GlobRequest::limit), and without directories that
+    /// could not be listed. [`Backend::glob`] reports both.
     fn glob_files(&self, pattern: &str) -> impl Future<Output = Result<Vec<FileInfo>>> + Send {
         async move { Ok(self.glob(&OpContext::new(), GlobRequest::new(pattern)).await?.entries) }
     }
 
-    /// Returns the lines of visible files that contain `text`, sorted by path and line.
+    /// Returns the lines of visible files that contain `text`, sorted by path and line: up to [the limit](GrepRequest::limit), and
+    /// without files that could not be read. [`Backend::grep`] reports both.
     fn grep_text(&self, text: &str) -> impl Future<Output = Result<Vec<GrepMatch>>> + Send {
         async move { Ok(self.grep(&OpContext::new(), GrepRequest::literal(text)).await?.matches) }
     }

@@ -122,7 +122,7 @@ impl Drop for QueueTicket<'_> {
 
 impl Interceptor for ConcurrencyLimiter {
     fn name(&self) -> &'static str {
-        "concurrency"
+        "concurrency_limit"
     }
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {

@@ -60,7 +60,7 @@ impl Layer for Delay {
 
 impl Interceptor for Delay {
     fn name(&self) -> &'static str {
-        "latency"
+        "delay"
     }
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {

@@ -2,7 +2,7 @@
 //!
 //! [`TableStore`] implements the required methods of [`Store`] only. `StoreBackend` gives it the semantics of files, and the test
 //! `laws` checks both. The tables stand for the place that you bring: a database, a service, a device.
-#![cfg_attr(doctest, doc = include_str!("../../../docs/guide.md"))]
+#![cfg_attr(doctest, doc = include_str!("../../../docs/guide/writing-a-backend.md"))]
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -119,14 +119,15 @@ fn the_layout_of_the_readme_works_for_files_and_for_commands() {
     let readme = include_str!("../../../../README.md");
     let start = readme.find("```toml\n").expect("a vfs.toml") + "```toml\n".len();
     let text = &readme[start..start + readme[start..].find("```").expect("its end")];
-    let root = tree(&[("project/vfs.toml", text), ("project/secrets/key", "k"), ("memories/plan.md", "plan\n")]);
+    let root = tree(&[("vfs.toml", text), ("secrets/key", "k")]);
     let run = |args: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_vfs"));
-        command.arg("--config").arg(root.path().join("project/vfs.toml")).args(args);
+        command.arg("--config").arg(root.path().join("vfs.toml")).args(args);
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         finish(&mut command, b"")
     };
-    assert_eq!(run(&["exec", "--virtual", "--", "cat /memories/plan.md > /a.txt; cat /a.txt"]).success(), "plan\n");
+    let script = "echo plan > /scratch/plan.md; cat /scratch/plan.md > /a.txt; cat /a.txt";
+    assert_eq!(run(&["exec", "--virtual", "--", script]).success(), "plan\n");
     assert!(run(&["exec", "--virtual", "--", "cat /secrets/key"]).code != Some(0));
     assert!(run(&["diff"]).success().contains("+plan"));
 }

@@ -67,7 +67,7 @@ fn help_version_and_completions_are_printed() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         assert!(vfs(&root, &["completions", shell]).success().contains("grep"), "{shell}");
     }
-    vfs(&root, &[]).failure("requires a subcommand");
+    vfs(&root, &[]).failure("a command is missing, such as ls, stat, read, write, edit, rm; see 'vfs --help'");
     let bare = Command::new(env!("CARGO_BIN_EXE_vfs")).output().expect("the binary runs");
     assert_eq!((bare.status.code(), bare.stderr.iter().filter(|byte| **byte == b'\n').count()), (Some(2), 1));
 }

@@ -118,7 +118,7 @@ async fn a_span_has_the_request_and_the_outcome() {
         ("to", "/b"),
         ("actor", "planner"),
         ("session", "s1"),
-        ("backend", "latency(memory)"),
+        ("backend", "delay(memory)"),
         ("outcome", "ok"),
         ("duration_us", "7000"),
     ];

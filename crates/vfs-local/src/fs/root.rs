@@ -54,14 +54,24 @@ pub(crate) struct RootOptions<'a> {
     pub(crate) protected_names: &'a [(String, ProtectionLevel)],
 }
 
+/// Returns the error of a root that cannot be opened.
+fn open_failure(errno: Errno) -> Error {
+    let (kind, message) = match errno {
+        Errno::NOENT => (ErrorKind::NotFound, "the root does not exist; create the directory, or open another one"),
+        Errno::NOTDIR => (ErrorKind::NotADirectory, "the root is not a directory; open a directory"),
+        errno => return from_errno_at(errno, &VfsPath::root()),
+    };
+    Error::new(kind, message).with_path(&VfsPath::root()).with_source(std::io::Error::from(errno))
+}
+
 impl Root {
     pub(crate) fn open(config: RootOptions<'_>) -> Result<Self> {
         let path = match config.confinement {
             Confinement::Root => config.path,
             Confinement::None => Path::new("/"),
         };
-        let fd = fs::open(path, OFlags::PATH | OFlags::DIRECTORY | COMMON_FLAGS, Mode::empty())
-            .map_err(|errno| from_errno_at(errno, &VfsPath::root()))?;
+        let fd =
+            fs::open(path, OFlags::PATH | OFlags::DIRECTORY | COMMON_FLAGS, Mode::empty()).map_err(open_failure)?;
         let resolver = match (config.confinement, config.resolution) {
             (Confinement::None, _) => PathResolver::Host,
             (Confinement::Root, PathResolution::Automatic) if supports_openat2(fd.as_fd()) => {
