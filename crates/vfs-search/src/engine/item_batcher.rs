@@ -5,6 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use vfs_core::timer::Timer;
+
 use super::search::{Search, SearchState, wake};
 use crate::engine::ordered_queue::PathKey;
 use crate::engine::search_visitor::SearchVisitor;
@@ -17,8 +19,8 @@ const MAX_BATCH_ITEMS: usize = 512;
 /// Maximum size of a batch in bytes before it is handed over.
 const MAX_BATCH_BYTES: usize = 64 << 10;
 
-/// Maximum age of a batch: at the next opportunity after it, the worker hands the batch over and wakes the consumer. Full batches
-/// that are handed over earlier do not wake it: it would take each of them, and sleep again.
+/// Minimum time between two wakes of the consumer. It would take each full batch that is handed over earlier, and sleep again; so a
+/// timer wakes it for them.
 const WAKE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Interval at which a worker that waits for the consumer checks the context.
@@ -44,6 +46,8 @@ pub(super) struct ItemBatcher<'a, V: SearchVisitor> {
     admission: SlotAdmission,
     /// When this task woke the consumer last, if it did.
     last_wake: Option<Instant>,
+    /// Wakes the consumer for batches that were handed over without a wake, even if the worker is stuck in a read then.
+    wake_timer: Option<Timer>,
     /// The last line of the file that was delivered; lines up to it are dropped.
     resume_line: u64,
     /// Whether an item of the file was put, or refused: then the end of the file is an item of its own and not only a
@@ -62,6 +66,7 @@ impl<'a, V: SearchVisitor> ItemBatcher<'a, V> {
             counts: SearchCounts::default(),
             admission: SlotAdmission::Unknown,
             last_wake: None,
+            wake_timer: None,
             resume_line: 0,
             has_shown: false,
             is_file_done: false,
@@ -117,15 +122,15 @@ impl<'a, V: SearchVisitor> ItemBatcher<'a, V> {
         }
     }
 
-    /// Hands the batch over if the consumer has waited long enough for it.
+    /// Hands the batch over if the consumer may be woken for it.
     pub(super) fn flush_if_due(&mut self) {
         if !self.items.is_empty() && self.is_due() {
             self.flush();
         }
     }
 
-    /// Returns whether the consumer should not wait any longer. The first items are handed over at once: opening the
-    /// next file may take arbitrarily long.
+    /// Returns whether the consumer may be woken. The first items are handed over at once: opening the next file may take
+    /// arbitrarily long.
     fn is_due(&self) -> bool {
         self.last_wake.is_none_or(|last_wake| last_wake.elapsed() >= WAKE_INTERVAL)
     }
@@ -140,6 +145,9 @@ impl<'a, V: SearchVisitor> ItemBatcher<'a, V> {
         self.admission = if has_slot { SlotAdmission::Unknown } else { SlotAdmission::Closed };
         if is_due {
             self.last_wake = Some(Instant::now());
+            self.wake_timer = None;
+        } else if let (Some(last_wake), None) = (self.last_wake, &self.wake_timer) {
+            self.wake_timer = Some(self.search.set_wake_timer(last_wake + WAKE_INTERVAL));
         }
     }
 

@@ -1,6 +1,8 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -52,6 +54,49 @@ fn a_panic_is_an_error_and_the_pool_lives_on() {
     let fine = Arc::new(many(20, "hit"));
     let events: Vec<_> = block_on(grep_stream_on(&pool, fine, OpContext::new(), hit()).collect());
     assert_eq!(events.len(), 21);
+}
+
+#[test]
+fn a_full_batch_arrives_while_the_next_file_is_being_opened() {
+    const LINES: usize = 16;
+    // The lines of a file fill a batch.
+    let text = format!("hit {}\n", "x".repeat(4 << 10)).repeat(LINES);
+    let pool = Pool::new(1);
+    for _ in 0..20 {
+        let (arrive, arrived) = mpsc::channel::<()>();
+        let arrived = Mutex::new(arrived);
+        let has_hung = Arc::new(AtomicBool::new(false));
+        let hung = Arc::clone(&has_hung);
+        // With the other directories the queue has so much work that the task of the first one is not split.
+        let others: Vec<_> = (0..100).map(|n| format!("/e{n}/f")).collect();
+        let files = [("/d/a", text.as_str()), ("/d/b", &text), ("/d/c", "")];
+        let files = files.into_iter().chain(others.iter().map(|path| (path.as_str(), "")));
+        let tree = TestTree::new(files).on_open(move |path| {
+            let waits = matches!(path, "/d/b" | "/d/c");
+            if waits && arrived.lock().expect("not poisoned").recv_timeout(Duration::from_secs(20)).is_err() {
+                hung.store(true, Ordering::Relaxed);
+            }
+        });
+        let mut events = grep_stream_on(&pool, Arc::new(tree), OpContext::new(), hit());
+        let mut lines = 0;
+        // The next file is opened once the lines of the last one are here and the consumer waits for more.
+        let last = block_on(poll_fn(|task| {
+            loop {
+                match events.poll_next_unpin(task) {
+                    Poll::Ready(Some(Ok(GrepEvent::Match(_)))) => lines += 1,
+                    Poll::Ready(event) => return Poll::Ready(event),
+                    Poll::Pending => break,
+                }
+            }
+            if lines > 0 && lines % LINES == 0 {
+                let _ = arrive.send(());
+            }
+            Poll::Pending
+        }));
+        assert!(matches!(last, Some(Ok(GrepEvent::End(_)))), "{last:?}");
+        assert_eq!(lines, 2 * LINES);
+        assert!(!has_hung.load(Ordering::Relaxed), "the lines of one file waited for the next file");
+    }
 }
 
 #[test]
