@@ -5,6 +5,7 @@ mod interceptor;
 mod layer;
 mod request;
 mod result_stream;
+mod upload_contexts;
 
 pub use self::intercepted::Intercepted;
 pub use self::interceptor::{Interceptor, StreamCall};
@@ -14,3 +15,4 @@ pub use self::request::{
     OutputRef, Request, RequestRef, StreamRequest, UnaryRequest,
 };
 pub use self::result_stream::{ResultStream, deferred_stream};
+pub use self::upload_contexts::UploadContexts;

@@ -44,6 +44,11 @@ impl OperationId {
         Ok(Self(text.into()))
     }
 
+    /// Returns the id of a further mutation of one path in the same call. No id of a caller has a NUL byte.
+    pub(crate) fn of_occurrence(&self, occurrence: usize) -> Self {
+        if occurrence == 0 { self.clone() } else { Self(format!("{}\0{occurrence}", self.0).into()) }
+    }
+
     /// Returns the text of the id.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
-use vfs_core::operation::{Request as _, UnaryRequest};
+use vfs_core::operation::{Request as _, UnaryRequest, UploadContexts};
 use vfs_core::path::{MapPaths, PathMapping};
 use vfs_core::tree::{
     ChildKind, Directory, Listing, MappedTree, OpenTreeRequest, SearchableContent, Tree, TreeEntry, TreeUse,
@@ -252,9 +252,10 @@ impl Backend for ScopedBackend {
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         let mut responses = Vec::with_capacity(files.len());
+        let mut contexts = UploadContexts::new(cx);
         for file in files {
             let path = file.path.clone();
-            let response = self.send_file(cx, &path, file).await;
+            let response = self.send_file(&contexts.context(&path), &path, file).await;
             responses.push(response.unwrap_or_else(|error| FileUploadResponse::failed(path, error)));
         }
         responses

@@ -11,6 +11,7 @@ use futures::stream::{self, BoxStream};
 use super::interceptor::{Interceptor, StreamCall};
 use super::request::{ExecuteStreamRequest, GrepStreamRequest, ListSnapshotsRequest, StreamRequest, UnaryRequest};
 use super::result_stream::ResultStream;
+use super::upload_contexts::UploadContexts;
 use crate::backend::{Backend, Capabilities};
 use crate::context::OpContext;
 use crate::error::Result;
@@ -135,9 +136,14 @@ impl<I: Interceptor> Backend for Intercepted<I> {
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         let mut answers = Vec::with_capacity(files.len());
+        let mut contexts = UploadContexts::new(cx);
         for file in files {
             let path = file.path.clone();
-            answers.push(self.call(cx, file).await.unwrap_or_else(|error| FileUploadResponse::failed(path, error)));
+            answers.push(
+                self.call(&contexts.context(&path), file)
+                    .await
+                    .unwrap_or_else(|error| FileUploadResponse::failed(path, error)),
+            );
         }
         answers
     }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 
 use futures::stream::{self, StreamExt as _};
-use vfs_core::{Error, ErrorKind, FileUploadResponse, UploadRequest, WriteRequest};
+use vfs_core::operation::UploadContexts;
+use vfs_core::{Error, ErrorKind, FileUploadResponse, OpContext, UploadRequest, WriteRequest};
 
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::above;
@@ -26,11 +27,13 @@ pub(super) async fn upload_all<S: Store>(
     files: Vec<UploadRequest>,
 ) -> Vec<FileUploadResponse> {
     let mut responses = Vec::with_capacity(files.len());
+    let mut contexts = UploadContexts::new(&view.cx);
     for wave in split_by_order(files) {
         // Each file with an operation id is recorded on its own.
         let is_recorded = view.cx.operation_id().is_some() && view.store().as_operations().is_some();
         if view.batches().is_none() || is_recorded {
-            responses.extend(upload_each(view, wave).await);
+            let wave = wave.into_iter().map(|file| (contexts.context(&file.path), file));
+            responses.extend(upload_each_with(view, wave).await);
             continue;
         }
         let is_large: Vec<bool> = wave.iter().map(|file| file.content.len() > MAX_BATCHED_FILE).collect();
@@ -93,15 +96,23 @@ fn split_by_size(files: Vec<UploadRequest>) -> Vec<Vec<UploadRequest>> {
 }
 
 async fn upload_each<S: Store>(view: &NamespaceView<S>, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
-    let upload = async |file: UploadRequest| {
+    upload_each_with(view, files.into_iter().map(|file| (view.cx.clone(), file))).await
+}
+
+/// Uploads each file with the context of its own.
+async fn upload_each_with<S: Store>(
+    view: &NamespaceView<S>,
+    files: impl Iterator<Item = (OpContext, UploadRequest)>,
+) -> Vec<FileUploadResponse> {
+    let upload = async |(cx, file): (OpContext, UploadRequest)| {
         let path = file.path.clone();
         let written = async {
-            let view = view.clone().for_mutation(&file)?;
+            let view = NamespaceView { cx, ..view.clone() }.for_mutation(&file)?;
             view.once(write::write(&view, WriteRequest::from(file))).await
         };
         FileUploadResponse::of_write(path, written.await)
     };
-    let uploads: Vec<_> = files.into_iter().map(upload).collect();
+    let uploads: Vec<_> = files.map(upload).collect();
     stream::iter(uploads).buffered(view.fetches()).collect().await
 }
 

@@ -62,15 +62,17 @@ async fn each_mutation_that_is_repeated_is_made_once_with_the_first_result(t: &T
         let first = t.write_in_chunks_with_id("one", &path, chunks).await?;
         assert_eq!(t.write_in_chunks_with_id("one", &path, chunks).await?, first);
     }
-    let upload = || vec![UploadRequest::new(t.path("/u/1"), "1"), UploadRequest::new(t.path("/u/2"), "2")];
-    let first = files.upload_files(&cx, upload()).await;
+    let upload =
+        || [("/u/1", "1"), ("/u/2", "2"), ("/u/2", "3")].map(|(path, text)| UploadRequest::new(t.path(path), text));
+    let first = files.upload_files(&cx, upload().into()).await;
     t.put("/u/1", "changed since").await?;
-    let again = files.upload_files(&cx, upload()).await;
+    let again = files.upload_files(&cx, upload().into()).await;
     let outcome = |responses: &[vfs_core::FileUploadResponse]| -> Vec<_> {
         responses.iter().map(|response| (response.error, response.version.clone())).collect()
     };
     assert_eq!(outcome(&first), outcome(&again));
-    assert_eq!(t.text("/u/1").await?, "changed since");
+    assert!(first.iter().all(|response| response.error.is_none()), "{first:?}");
+    assert_eq!((t.text("/u/1").await?.as_str(), t.text("/u/2").await?.as_str()), ("changed since", "3"));
     assert_eq!(t.tree().await?, ["/e", "/e/b", "/u", "/u/1", "/u/2", "/w", "/w/1", "/w/2"]);
     Ok(())
 }
