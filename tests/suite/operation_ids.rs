@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use vfs_composite::{CompositeBackend, MountIdentity, RecoveryOutcome};
 use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{
-    Backend, BackendExt, Error, ErrorKind, ExecuteRequest, Interceptor, OpContext, OperationId, RenameRequest, Result,
-    VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, DeleteRequest, Error, ErrorKind, ExecuteRequest, Interceptor, Layer, OpContext,
+    OpenWriterRequest, Operation, OperationId, RenameRequest, Result, VfsPath, WriteMode, WriteRequest,
 };
+use vfs_layers::{FaultInjection, Idempotency, Quota, QuotaLimits, Retry};
 use vfs_sandbox::Workspace;
 use vfs_store::{MemoryStore, StoreBackend};
 use vfs_versions::{Checkpoints, OverlayBackend};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
-use super::links::path;
+use super::links::{disk, path};
 
 /// A backend whose first deletion fails.
 #[derive(Debug, Default)]
@@ -81,11 +82,13 @@ async fn an_overlay_records_every_mutation_of_callers_that_use_one_id() -> Resul
 
 #[tokio::test]
 async fn an_undo_undoes_every_change_of_callers_that_use_one_id() -> Result<()> {
-    let cx = with_id("run-1");
+    let cx = with_id("run-0");
     let files = Checkpoints::new(store(), path("/checkpoints")).over(store());
     files.create_text("/a", "old").await?;
-    for _ in 0..2 {
-        files.write(&cx, WriteRequest::new(path("/a"), "new").mode(WriteMode::Overwrite)).await?;
+    for run in 0..2 {
+        // With the id of the first write, the second would be answered by the result of the first, and change nothing.
+        let write_cx = with_id(&format!("run-{run}"));
+        files.write(&write_cx, WriteRequest::new(path("/a"), "new").mode(WriteMode::Overwrite)).await?;
         assert_eq!(files.undo(&cx, 1).await?.entries.len(), 1);
         assert_eq!((files.read_text("/a").await?, files.history(&cx).await?.len()), ("old".into(), 1));
     }
@@ -94,6 +97,80 @@ async fn an_undo_undoes_every_change_of_callers_that_use_one_id() -> Result<()> 
     }
     assert_eq!(files.undo(&with_id("undo"), 3).await?.entries.len(), 3);
     assert_eq!(files.read_text("/a").await?, "old");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_retried_append_that_was_applied_at_first_has_one_undo_record() -> Result<()> {
+    let (inner, cx) = (store(), OpContext::new());
+    inner.create_text("/a", "old").await?;
+    let lossy = FaultInjection::new(ErrorKind::Unavailable).only(Operation::Write).next(1).after().layer(inner);
+    // Another record would take the place of the only one.
+    let files = Checkpoints::new(store(), path("/checkpoints")).max_undo(1).over(lossy);
+    let retried = Retry::new().layer(Arc::new(files.clone()));
+    let append = WriteRequest::new(path("/a"), " and new").mode(WriteMode::Append);
+    retried.write(&with_id("run-1/step-1"), append).await?;
+    assert_eq!((files.read_text("/a").await?, files.history(&cx).await?.len()), ("old and new".into(), 1));
+    let undone = files.undo(&cx, 1).await?;
+    assert_eq!((undone.entries.len(), undone.files, files.read_text("/a").await?), (1, 1, "old".into()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_mutation_that_is_sent_again_after_later_changes_has_no_undo_record() -> Result<()> {
+    let (write_cx, delete_cx, cx) = (with_id("run-1/step-1"), with_id("run-1/step-2"), OpContext::new());
+    let files = Checkpoints::new(store(), path("/checkpoints")).over(store());
+    files.create_text("/a", "old").await?;
+    files.create_text("/b", "old").await?;
+    for _ in 0..2 {
+        files.write(&write_cx, WriteRequest::new(path("/a"), "first").mode(WriteMode::Overwrite)).await?;
+        files.delete(&delete_cx, DeleteRequest::new(path("/b"))).await?;
+        if files.history(&cx).await?.len() == 4 {
+            files.write_text("/a", "second").await?;
+            files.create_text("/b", "second").await?;
+        }
+    }
+    assert_eq!(files.history(&cx).await?.len(), 6);
+    assert_eq!((files.read_text("/a").await?, files.read_text("/b").await?), ("second".into(), "second".into()));
+    files.undo(&cx, 2).await?;
+    assert!(!files.exists("/b").await?);
+    assert_eq!(files.read_text("/a").await?, "first");
+    // There is no file before and after this call.
+    files.delete(&delete_cx, DeleteRequest::new(path("/b"))).await?;
+    files.undo(&cx, 2).await?;
+    assert_eq!((files.read_text("/a").await?, files.read_text("/b").await?), ("old".into(), "old".into()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_rename_of_an_empty_directory_with_an_id_can_be_undone() -> Result<()> {
+    let (root, disk) = disk(&[], &[]);
+    std::fs::create_dir(root.path().join("d")).expect("the directory is ours");
+    let files = Checkpoints::new(store(), path("/checkpoints")).over(Idempotency::new().layer(disk));
+    files.rename(&with_id("run-1"), RenameRequest::new(path("/d"), path("/e"))).await?;
+    files.undo(&OpContext::new(), 1).await?;
+    assert_eq!((files.exists("/d").await?, files.exists("/e").await?), (true, false));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_quota_counts_what_is_stored_where_a_mutation_is_sent_again_with_its_id() -> Result<()> {
+    let (inner, cx) = (store(), OpContext::new());
+    inner.create_text("/a", "").await?;
+    let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(100)).metered(inner);
+    for round in 0..3 {
+        let request = WriteRequest::new(path("/a"), "1").mode(WriteMode::Overwrite);
+        assert_eq!(files.write(&with_id("write"), request).await?.size, 1);
+        let request = OpenWriterRequest::new(path("/a")).mode(WriteMode::Overwrite);
+        let mut writer = files.open_writer(&with_id("writer"), request).await?;
+        writer.write("12".into()).await?;
+        assert_eq!(writer.commit().await?.size, 2);
+        let stored = if round == 0 { 2 } else { 90 };
+        assert_eq!((meter.usage(&cx).await?.bytes, files.stat_path("/a").await?.size), (stored, stored));
+        files.write_text("/a", &"x".repeat(90)).await?;
+        let error = files.create_text("/b", &"x".repeat(20)).await.expect_err("110 bytes in all");
+        assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
+    }
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 mod background_command_counts;
 mod change_estimate;
+mod observed_change;
 mod path_locks;
 mod quota_limits;
 mod rate_limit;
@@ -25,6 +26,7 @@ pub use self::quota_limits::QuotaLimits;
 
 use self::background_command_counts::BackgroundCommandCounts;
 use self::change_estimate::{ChangeEstimate, measure};
+use self::observed_change::ObservedChange;
 use self::path_locks::{PathLockGuard, StripedPathLocks};
 use self::rate_limit::RateLimiter;
 use self::usage_tracker::UsageTracker;
@@ -45,6 +47,10 @@ use self::usage_tracker::UsageTracker;
 ///   concurrent changes cannot exceed a limit together. A change that does not grow is never refused.
 /// * Changes of one file exclude each other, and changes of whole trees (rename, copy, recursive delete) exclude all
 ///   others. Each costs a `stat` before it, and an edit is computed twice.
+/// * A backend that remembers operation ids may answer a change with an id by the result of an earlier call, and change
+///   nothing. Such a change is therefore counted by comparing its paths before and after it, which costs two more
+///   `stat`s, or listings of the directories that are deleted, renamed over others, or copied to. A change that is sent
+///   again still has to fit within the limits, as if it were made again.
 /// * If the outcome of a change is unknown (it was dropped, or failed with an error such as `timeout` or
 ///   `unavailable`), the files are counted again before the next change. The same holds after every failed rename,
 ///   copy or recursive delete, which may have left a part.
@@ -256,10 +262,18 @@ impl QuotaState {
         self.quota.overall.check_file(&path, estimate.largest)?;
         self.quota.per_actor.check_file(&path, estimate.largest)?;
         let is_tracked = self.tracks_usage() && inner.capabilities(&path).mutations == Mutations::InPlace;
+        let observed = if is_tracked { ObservedChange::begin(inner, cx, request.as_request_ref()).await } else { None };
         let reservation = self.usage.reserve(cx.actor(), estimate.growth(), &path)?;
         let changes_many_files = changes_many_files(request.as_request_ref());
         let result = request.send(inner, cx).await;
-        let change = result.as_ref().map(|output| estimate.change(Q::output_ref(output)));
+        let observed_change = match &observed {
+            Some(observed) if result.is_ok() => observed.end(inner, cx).await,
+            _ => None,
+        };
+        let change = result.as_ref().map(|output| match observed {
+            Some(_) => observed_change,
+            None => estimate.change(Q::output_ref(output)),
+        });
         match change {
             _ if !is_tracked => reservation.release(),
             Ok(Some(change)) => reservation.commit(change),

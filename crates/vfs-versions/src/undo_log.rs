@@ -96,6 +96,7 @@ impl UndoLog<'_> {
                 self.remove(&cx, &record).await;
                 Ok(())
             }
+            OperationEffect::PossibleReplay => self.complete_or_remove(&files, record).await,
             OperationEffect::Unknown => self.settle(&files).await,
         };
         if let Err(error) = concluded {
@@ -125,6 +126,17 @@ impl UndoLog<'_> {
         };
         record.complete(after);
         self.save(files.cx, &record).await
+    }
+
+    /// Completes `record` with the present versions of its files, or removes it if they are the same as before. Otherwise an undo
+    /// of this record would succeed without effect, and the record would take the place of an older one.
+    async fn complete_or_remove(&mut self, files: &CallerFiles<'_>, mut record: UndoRecord) -> Result<()> {
+        record.complete(versions(record.present_files(files).await?));
+        // A rename of a directory without files can be undone, although its record names no files.
+        if record.operation == Operation::Rename && record.files.is_empty() {
+            return self.save(files.cx, &record).await;
+        }
+        self.save_or_remove(files.cx, &record).await
     }
 
     /// Saves the completed `record`, or removes it if its operation had no effect.
@@ -200,6 +212,8 @@ pub(crate) enum OperationEffect {
     Success(Option<BTreeMap<VfsPath, Version>>),
     /// Failure without effect.
     NoEffect,
+    /// Success whose result may be that of an earlier call with the same operation id, so that this one had no effect.
+    PossibleReplay,
     /// Failure with an unknown effect.
     Unknown,
 }

@@ -37,8 +37,7 @@ impl ChangeEstimate {
             }
             RequestRef::Edit(edit) => {
                 let existing = stat_optional(inner, cx, &edit.path).await?;
-                let dry_run = inner.edit(cx, EditRequest::clone(edit).dry_run()).await?;
-                Ok(one_file(existing.as_ref(), Some(dry_run.size)))
+                Ok(one_file(existing.as_ref(), size_after_edit(inner, cx, edit).await?))
             }
             RequestRef::Delete(delete) if delete.recursive => {
                 Ok(Self { before: measure(inner, cx, &delete.path).await?.0, ..Self::default() })
@@ -90,7 +89,7 @@ impl ChangeEstimate {
 }
 
 /// Returns the amount of an existing file; zero for a directory.
-fn file_amount(existing: Option<&FileInfo>) -> StorageAmount {
+pub(super) fn file_amount(existing: Option<&FileInfo>) -> StorageAmount {
     existing.filter(|info| !info.is_dir).map_or(StorageAmount::default(), |info| StorageAmount::of(1, info.size))
 }
 
@@ -121,8 +120,26 @@ fn size_after(write: &WriteRequest, existing: Option<&FileInfo>) -> Option<u64> 
     }
 }
 
+/// Returns the size that a file has after the edit; `None` if nothing will be edited, because an earlier call with the
+/// same operation id may have made the edit.
+async fn size_after_edit(inner: &dyn Backend, cx: &OpContext, edit: &EditRequest) -> Result<Option<u64>> {
+    match inner.edit(cx, edit.clone().dry_run()).await {
+        Ok(dry_run) => Ok(Some(dry_run.size)),
+        // The earlier edit has replaced the text, and the file may have changed since. The backend returns the result of
+        // that edit, or refuses this one for the same reason.
+        Err(error) if cx.operation_id().is_some() && does_not_apply(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns whether an edit was refused because of what is stored at its path.
+fn does_not_apply(error: &Error) -> bool {
+    use ErrorKind::{Conflict, IsADirectory, NoMatch, NotText, NotUnique};
+    error.is_absence() || matches!(error.kind(), Conflict | IsADirectory | NoMatch | NotText | NotUnique)
+}
+
 /// Returns the entry at `path`; `None` if there is none.
-async fn stat_optional(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<Option<FileInfo>> {
+pub(super) async fn stat_optional(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<Option<FileInfo>> {
     match inner.stat(cx, StatRequest::new(path.clone())).await {
         Ok(info) => Ok(Some(info)),
         Err(error) if error.is_absence() => Ok(None),

@@ -1,5 +1,6 @@
 //! Quotas: limits, counts and usage of actors.
 
+mod replayed_calls;
 mod unknown_outcome;
 
 use std::any::Any;
