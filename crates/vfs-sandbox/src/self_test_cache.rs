@@ -157,6 +157,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::path::PathBuf;
+    use std::time::{Duration, SystemTime};
 
     use super::*;
 
@@ -245,13 +246,20 @@ mod tests {
     #[test]
     fn the_oldest_entries_are_removed_if_there_are_too_many() {
         let place = CacheFixture::new(SelfTestPolicy::Cached);
-        for number in 0..3 * MAX_ENTRIES {
-            let recent = place.cache.entry("kind", "recent");
-            recent.store(b"");
-            place.cache.entry("kind", &number.to_string()).store(b"");
-            assert!(recent.load().is_some(), "the entry before number {number} was removed");
+        let now = SystemTime::now();
+        let entries: Vec<_> = (0..=MAX_ENTRIES).map(|age| place.cache.entry("kind", &age.to_string())).collect();
+        for (age, entry) in (0..).zip(&entries) {
+            entry.store(b"");
+            // Entries that are written within one tick of the clock of the file system would have equal times.
+            let file = File::options().write(true).open(place.file(entry)).expect("opened");
+            file.set_modified(now - Duration::from_secs(age)).expect("set");
         }
-        let left = fs::read_dir(place.directory.path().join("cache")).expect("listed").count();
-        assert!((1..=MAX_ENTRIES + 1).contains(&left), "{left}");
+        assert!(entries.iter().all(|entry| entry.load().is_some()), "an entry was removed too early");
+        let newest = place.cache.entry("kind", "newest");
+        newest.store(b"");
+        for (age, entry) in entries.iter().enumerate() {
+            assert_eq!(entry.load().is_some(), age < MAX_ENTRIES / 2, "the entry of {age} s ago");
+        }
+        assert!(newest.load().is_some());
     }
 }

@@ -11,6 +11,7 @@ mod list_xml;
 mod namespaces;
 mod open_uploads;
 mod read;
+mod repeatable_upload;
 mod staging;
 mod verify;
 
@@ -67,7 +68,8 @@ use crate::store::{
 ///   object was put, to the second or millisecond, and no creation time.
 /// * **[Staged](Staging) values** are multipart uploads of up to 64 GiB. Their times are those of the beginning of the
 ///   upload. If another writer changes the file while the upload is completed, the upload is a `conflict` and is
-///   discarded.
+///   discarded. After any other failure of the completion, the put can be repeated in S3 and compatible services; in
+///   other services the upload is discarded.
 /// * **Damage.** `vfs-content-hash` has the BLAKE3 hash of the content, which [`check`](crate::check) verifies. Staged
 ///   values have no hash, because the metadata is sent before the content.
 /// * **Listings** are sorted by path, except for names with control characters or names that consist of `=`: beyond
@@ -167,6 +169,7 @@ impl BucketStore {
             conditions: ConditionBasis::Tags,
             labels: MetadataNames::HYPHENED,
             limit: OperationTimeout::NONE,
+            repeatable_uploads: None,
         };
         Ok(Self {
             inner: Arc::new(BucketShared {

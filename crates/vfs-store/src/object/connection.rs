@@ -14,6 +14,7 @@ use super::error::BucketError;
 use super::http_transport::{HttpConnectionFactory, OperationTimeout, UnsignedHeaderSupport};
 use super::list::{KeyParsing, ListSource};
 use super::read::{ConditionBasis, MetadataNames, ObjectClient};
+use super::repeatable_upload::RepeatableUploads;
 
 /// Returns the service of a configuration, without sending a request.
 pub(super) fn connect(config: &BucketConfig) -> Result<(ObjectClient, ListSource)> {
@@ -62,7 +63,10 @@ fn s3(config: &BucketConfig) -> Result<(ObjectClient, ListSource)> {
         })
         .build()
         .map_err(|error| unusable(config, error))?;
-    Ok(parts(config, store, ConditionBasis::Tags, MetadataNames::HYPHENED, KeyParsing::Raw))
+    let uploads = RepeatableUploads::new(store.clone());
+    let (mut service, source) = parts(config, store, ConditionBasis::Tags, MetadataNames::HYPHENED, KeyParsing::Raw);
+    service.repeatable_uploads = Some(uploads);
+    Ok((service, source))
 }
 
 #[cfg(feature = "gcp")]
@@ -120,7 +124,8 @@ fn parts<S: ObjectStore + PaginatedListStore>(
 ) -> (ObjectClient, ListSource) {
     let store = Arc::new(store);
     let limit = OperationTimeout::new(config.request_timeout.max(config.retry_timeout));
-    let service = ObjectClient { objects: Arc::clone(&store) as Arc<dyn ObjectStore>, conditions, labels, limit };
+    let objects = Arc::clone(&store) as Arc<dyn ObjectStore>;
+    let service = ObjectClient { objects, conditions, labels, limit, repeatable_uploads: None };
     (service, ListSource::Paged { store, keys, limit })
 }
 

@@ -91,7 +91,8 @@ impl ChangeAttemptRecord {
         Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(body)))
     }
 
-    fn mark_doubtful(&self) {
+    /// Records that the change may have been applied without a response that says so.
+    pub(super) fn mark_doubtful(&self) {
         self.doubtful.store(true, Ordering::Relaxed);
     }
 

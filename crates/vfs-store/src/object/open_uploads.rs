@@ -21,6 +21,8 @@ pub(super) struct OpenUpload {
     pub(super) location: Path,
     pub(super) upload: Box<dyn MultipartUpload>,
     pub(super) size: u64,
+    /// Whether a completion without a clear response may have been applied.
+    pub(super) is_doubtful: bool,
     pub(super) id: WriteId,
     pub(super) created_at: DateTime<Utc>,
     pub(super) modified_at: DateTime<Utc>,

@@ -7,13 +7,17 @@ use bytes::{Bytes, BytesMut};
 use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
 use futures::{StreamExt, stream};
 use object_store::path::Path;
-use object_store::{Attribute, Attributes, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{
+    Attribute, Attributes, GetOptions, GetRange, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt,
+    PutMultipartOptions,
+};
 use tokio::runtime::Handle;
 use vfs_core::{Error, Version};
 use vfs_search::run_blocking;
 
 use super::error::BucketError;
 use super::http_transport::{ObjectCondition, OperationTimeout};
+use super::repeatable_upload::RepeatableUploads;
 use crate::store::{NewValue, StoredMeta, StoredValue, WriteId};
 
 /// Maximum size of a value in bytes, which every service supports.
@@ -42,6 +46,8 @@ pub(super) struct ObjectClient {
     pub(super) conditions: ConditionBasis,
     pub(super) labels: MetadataNames,
     pub(super) limit: OperationTimeout,
+    /// Uploads of staged values; `None` if the completion of an upload cannot be repeated.
+    pub(super) repeatable_uploads: Option<RepeatableUploads>,
 }
 
 /// Kind of precondition that a service checks for a put.
@@ -343,6 +349,18 @@ impl ObjectClient {
 
     async fn read_meta(&self, location: &Path) -> Result<Option<FetchedObject>, BucketError> {
         Ok(self.look(location).await?.map(|found| FetchedObject { found, content: Bytes::new() }))
+    }
+
+    /// Begins the upload of a staged value.
+    pub(super) async fn begin_upload(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>, BucketError> {
+        match &self.repeatable_uploads {
+            Some(uploads) => self.limit.of(uploads.begin(location, options)).await,
+            None => self.limit.of(self.objects.put_multipart_opts(location, options)).await,
+        }
     }
 
     /// Removes the object at a key. Most services report success if there is none.

@@ -29,8 +29,14 @@ impl BucketStore {
         if upload.location != *location || upload.size != staged.size {
             return Err(StagingToken::unknown());
         }
+        let found = self.look(location).await?;
+        // An earlier completion whose response was lost may have been applied.
+        if let Some(found) = found.as_ref().filter(|found| found.is_by(upload.id)) {
+            self.inner.uploads.remove(&staged.token);
+            return Ok(PutOutcome::Applied(found.stored.clone()));
+        }
         // A refused completion ends the upload, so the precondition is checked first.
-        let found = self.look(location).await?.map(|found| found.stored);
+        let found = found.map(|found| found.stored);
         if !expected.holds(found.as_ref()) {
             return Ok(PutOutcome::PreconditionFailed(found));
         }
@@ -41,14 +47,26 @@ impl BucketStore {
         let mut value = NewValue::staged(staged.clone(), upload.created_at);
         (value.id, value.modified_at) = (upload.id, upload.modified_at);
         let change = ChangeAttemptRecord::on(guard.clone());
+        // The upload remains doubtful if this future is dropped before the response.
+        if std::mem::replace(&mut upload.is_doubtful, true) {
+            change.mark_doubtful();
+        }
         let answer = change.make(self.complete(location, &guard, &mut upload.upload)).await;
-        // A service accepts one completion of an upload, whatever its outcome.
-        self.inner.uploads.remove(&staged.token);
-        if answer.as_ref().is_err_and(|fault| !fault.is_unanswered()) {
-            self.abort(&mut upload.upload).await;
+        upload.is_doubtful = change.is_doubtful();
+        // A completion that was neither accepted nor refused can be repeated; any other ends the upload.
+        let is_open =
+            self.inner.service.repeatable_uploads.is_some() && answer.as_ref().is_err_and(|fault| !fault.is_refusal());
+        if !is_open {
+            self.inner.uploads.remove(&staged.token);
+            if answer.as_ref().is_err_and(|fault| !fault.is_unanswered()) {
+                self.abort(&mut upload.upload).await;
+            }
         }
         match self.conclude(location, &value, expected, &guard, &change, answer).await? {
-            AttemptOutcome::Over(outcome @ PutOutcome::Applied(_)) => Ok(outcome),
+            AttemptOutcome::Over(outcome @ PutOutcome::Applied(_)) => {
+                self.inner.uploads.remove(&staged.token);
+                Ok(outcome)
+            }
             AttemptOutcome::Over(PutOutcome::PreconditionFailed(_)) | AttemptOutcome::Again => {
                 let reason = "another writer changed the file while its upload was completed; write it again";
                 Err(Error::new(ErrorKind::Conflict, reason))
@@ -69,10 +87,11 @@ impl Staging for BucketStore {
         let id = WriteId::random();
         let attributes = service.labels.without_hash(created_at, modified_at, id);
         let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
-        let begun = service.limit.of(service.objects.put_multipart_opts(&location, options)).await;
+        let begun = service.begin_upload(&location, options).await;
         let upload = begun.map_err(|fault| self.error(&fault))?;
         let token = StagingToken::random();
-        self.inner.uploads.insert(token.clone(), OpenUpload { location, upload, size: 0, id, created_at, modified_at });
+        let open = OpenUpload { location, upload, size: 0, is_doubtful: false, id, created_at, modified_at };
+        self.inner.uploads.insert(token.clone(), open);
         Ok(token)
     }
 

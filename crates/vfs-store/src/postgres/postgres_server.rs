@@ -114,7 +114,12 @@ impl PostgresServer {
         }
     }
 
-    async fn rows_once(&self, sql: &'static str, parameters: &[ParameterRef<'_>]) -> PostgresResult<Vec<Row>> {
+    /// Like [`rows`](Self::rows), without retries.
+    pub(super) async fn rows_once(
+        &self,
+        sql: &'static str,
+        parameters: &[ParameterRef<'_>],
+    ) -> PostgresResult<Vec<Row>> {
         let connection = self.connection().await?;
         let result = self.with_timeout(self.sending.query_autocommit(&connection, sql, parameters)).await;
         connection.finish(result)

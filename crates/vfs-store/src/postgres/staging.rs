@@ -97,6 +97,16 @@ pub(super) async fn claim(
     Ok(row.try_get(0)?)
 }
 
+/// Removes up to `max_chunks` chunks of an abandoned content.
+///
+/// A failure does not affect the content of the caller, as the statement is a transaction of its own. There is one attempt, so that
+/// the caller does not wait for locks of others again and again; the next part or content continues the removal.
+async fn remove_abandoned(server: &PostgresServer, max_chunks: i64) {
+    if let Err(fault) = server.rows_once(REMOVE_ABANDONED, &[&max_chunks]).await {
+        tracing::debug!(?fault, "chunks of an abandoned content are left in the database");
+    }
+}
+
 #[async_trait]
 impl Staging for PostgresStore {
     fn max_size(&self) -> u64 {
@@ -106,7 +116,7 @@ impl Staging for PostgresStore {
     async fn begin(&self, key: &Key, _created_at: DateTime<Utc>, _modified_at: DateTime<Utc>) -> Result<StagingToken> {
         let (server, token, name) = (&self.0.server, StagingToken::random(), key.namespace.as_str());
         server.rows(MAKE_NAMESPACE, &[&name]).await?;
-        server.rows(REMOVE_ABANDONED, &[&CHUNKS_PER_BEGIN]).await?;
+        remove_abandoned(server, CHUNKS_PER_BEGIN).await;
         server.rows(BEGIN, &[&token.as_str(), &name]).await?;
         Ok(token)
     }
@@ -125,7 +135,7 @@ impl Staging for PostgresStore {
                 return Err(StagingToken::unknown());
             }
         }
-        self.0.server.rows(REMOVE_ABANDONED, &[&CHUNKS_PER_PART]).await?;
+        remove_abandoned(&self.0.server, CHUNKS_PER_PART).await;
         Ok(())
     }
 

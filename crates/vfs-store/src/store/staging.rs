@@ -72,7 +72,10 @@ impl StagingToken {
 ///
 /// * No part is visible before [`Store::put`](super::Store::put) or [`Batch::batch`](super::Batch::batch) with
 ///   [`ValueContent::Staged`](super::ValueContent::Staged) is applied, which copies no bytes. A change that is not applied leaves the content staged,
-///   except in object storage, where a conflict with another writer during the completion discards the content.
+///   except in object storage: a conflict with another writer during the completion discards the content, and so does any
+///   failure of the completion in a service that is not compatible with S3.
+/// * If a put fails without a clear response, it can be repeated while the content is staged. In object storage, a repeated
+///   put succeeds if the first one was applied and the value has not changed since.
 /// * The store removes a content that is neither put nor discarded after a day without a new part. In object storage an upload belongs to
 ///   the process that began it; let a lifecycle rule of the bucket remove incomplete uploads.
 ///

@@ -7,7 +7,10 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use hyper::Method;
 use vfs_core::{Error, ErrorKind};
-use vfs_store::{BucketConfig, BucketStore, ListRequest, Namespace, NewValue, Precondition, PutOutcome, Store};
+use vfs_store::{
+    BucketConfig, BucketStore, Key, ListRequest, Namespace, NewValue, Precondition, PutOutcome, StagedContent, Staging,
+    Store, ValueContent,
+};
 
 use crate::servers::{Fate, Gate, Server};
 use crate::{at, content, done, key, path, put, refused, value};
@@ -65,6 +68,75 @@ async fn a_large_put_that_was_half_answered_is_looked_up() {
     let error = store.put(&key("/not"), large(), &Precondition::Absent).await.expect_err("it failed");
     assert!(error.is_temporary() && error.message().contains("may still be"), "{error}");
     assert_eq!(store.head(&key("/not")).await.expect("an answer"), None);
+}
+
+/// Stages a content of one part for the value at `name`.
+async fn stage(store: &BucketStore, name: &Key, text: &'static str) -> (StagedContent, NewValue) {
+    let token = store.begin(name, at(1), at(5)).await.expect("it begins");
+    store.append(&token, 0, Bytes::from_static(text.as_bytes())).await.expect("it is stored");
+    let version = ValueContent::Bytes(Bytes::from_static(text.as_bytes())).version();
+    let staged = StagedContent { token, size: text.len() as u64, version };
+    (staged.clone(), NewValue::staged(staged, at(5)).created_at(at(1)))
+}
+
+async fn assert_not_staged(store: &BucketStore, name: &Key, value: NewValue) {
+    let error = store.put(name, value, &Precondition::Any).await.expect_err("the content is not staged any more");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+}
+
+#[tokio::test]
+async fn a_staged_put_that_failed_succeeds_at_the_second_attempt() {
+    let server = Server::start().await;
+    let store = BucketStore::open(server.config().max_retries(0)).await.expect("a store");
+    for fate in [FAULT, Fate::Cut] {
+        let name = key(&format!("/{}", fastrand::u64(..)));
+        let expected = Precondition::Version(put(&store, &name, "one").await.version);
+        let (_, two) = stage(&store, &name, "two").await;
+        server.plan(Method::POST, [fate.clone()]);
+        let error = store.put(&name, two.clone(), &expected).await.expect_err("the completion failed");
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{fate:?}: {error}");
+        assert_eq!(content(&store, &name).await.as_deref(), Some("one"));
+        let stored = done(store.put(&name, two.clone(), &expected).await.expect("a put"));
+        assert_eq!(store.head(&name).await.expect("an answer"), Some(stored));
+        assert_eq!(content(&store, &name).await.as_deref(), Some("two"));
+        assert_not_staged(&store, &name, two).await;
+    }
+}
+
+#[tokio::test]
+async fn a_staged_put_whose_answer_was_lost_is_recognised_at_the_second_attempt() {
+    let server = Server::start().await;
+    let store = BucketStore::open(server.config().max_retries(0)).await.expect("a store");
+    let expected = Precondition::Version(put(&store, &key("/a"), "one").await.version);
+    let (_, two) = stage(&store, &key("/a"), "two").await;
+    // The object is looked up twice before the completion, and once after it failed.
+    server.plan(Method::HEAD, [Fate::Done, Fate::Done, Fate::Status(500, "")]);
+    server.plan(Method::POST, [Fate::Lost]);
+    let error = store.put(&key("/a"), two.clone(), &expected).await.expect_err("nothing is known");
+    assert!(error.message().contains("is unknown"), "{error}");
+    server.take_seen(&Method::POST);
+    let stored = done(store.put(&key("/a"), two.clone(), &expected).await.expect("it was applied"));
+    assert_eq!(server.take_seen(&Method::POST), 0, "the upload is not completed again");
+    assert_eq!(store.head(&key("/a")).await.expect("an answer"), Some(stored));
+    assert_eq!(content(&store, &key("/a")).await.as_deref(), Some("two"));
+    assert_not_staged(&store, &key("/a"), two).await;
+}
+
+#[tokio::test]
+async fn a_staged_put_that_failed_overwrites_no_later_change_and_can_be_discarded() {
+    let server = Server::start().await;
+    let store = BucketStore::open(server.config().max_retries(0)).await.expect("a store");
+    let expected = Precondition::Version(put(&store, &key("/a"), "one").await.version);
+    let (staged, two) = stage(&store, &key("/a"), "two").await;
+    server.plan(Method::POST, [FAULT]);
+    store.put(&key("/a"), two.clone(), &expected).await.expect_err("the completion failed");
+    let three = put(&store, &key("/a"), "three").await;
+    assert_eq!(refused(store.put(&key("/a"), two.clone(), &expected).await.expect("an answer")), Some(three));
+    server.take_seen(&Method::DELETE);
+    store.discard(&staged.token).await.expect("it is discarded");
+    assert_eq!(server.take_seen(&Method::DELETE), 1, "the parts are removed from the bucket");
+    assert_not_staged(&store, &key("/a"), two).await;
+    assert_eq!(content(&store, &key("/a")).await.as_deref(), Some("three"));
 }
 
 #[tokio::test]

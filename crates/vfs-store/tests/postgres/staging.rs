@@ -1,9 +1,11 @@
 //! Contents in parts, and records of operations, that nobody came back for.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use chrono::Utc;
 use vfs_core::ErrorKind;
-use vfs_store::{Condition, IdempotentOperations, Inspect, OperationRecord, Staging, Store, Write};
+use vfs_store::{Condition, IdempotentOperations, Inspect, OperationRecord, PostgresStore, Staging, Store, Write};
 
 use crate::lab::{in_lab, key, value};
 
@@ -72,12 +74,44 @@ async fn removals_of_one_abandoned_content_at_once_leave_no_chunk_of_it() {
             .await
             .expect("it is old");
         let begin = async |name: usize| store.begin(&key(&format!("/{name}")), now, now).await.map(drop);
-        for round in 0..30 {
-            let begun = futures::future::join_all((0..4).map(|name| begin(4 * round + name))).await;
+        let count = async |sql: &str| -> i64 { lab.client.query_one(sql, &[]).await.expect("an answer").get(0) };
+        let abandoned = "SELECT count(*) FROM staged WHERE touched_at < now() - interval '1 day'";
+        // At least one of the concurrent removals of a round locks the row and removes 256 chunks.
+        let mut rounds = 0;
+        while count(abandoned).await > 0 {
+            assert!(rounds < 200, "the abandoned content is not removed after {rounds} rounds");
+            let begun = futures::future::join_all((0..4).map(|name| begin(4 * rounds + name))).await;
             begun.into_iter().collect::<Result<(), _>>().expect("all begin");
+            rounds += 1;
         }
+        assert_eq!(count("SELECT count(*) FROM chunks").await, 0);
         let problems = store.check().await.expect("it checks").problems;
         assert!(problems.is_empty(), "{problems:?}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_is_stored_although_an_abandoned_content_cannot_be_removed() {
+    in_lab(async |lab| {
+        // The tables are created without the short timeout, which a busy server could exceed.
+        lab.store().await;
+        let config = lab.config().lock_timeout(Duration::from_millis(100));
+        let store = PostgresStore::open(config).await.expect("it opens");
+        let now = Utc::now();
+        let abandoned = store.begin(&key("/a"), now, now).await.expect("it begins");
+        store.append(&abandoned, 0, Bytes::from_static(b"a")).await.expect("it is stored");
+        lab.client.batch_execute("UPDATE staged SET touched_at = now() - interval '2 days'").await.expect("it is old");
+        lab.client.batch_execute("BEGIN; SELECT part FROM chunks FOR UPDATE").await.expect("its chunk is locked");
+        let chunks = async || -> i64 {
+            lab.client.query_one("SELECT count(*) FROM chunks", &[]).await.expect("an answer").get(0)
+        };
+        let other = store.begin(&key("/b"), now, now).await.expect("it begins");
+        store.append(&other, 0, Bytes::from_static(b"b")).await.expect("it is stored");
+        assert_eq!(chunks().await, 2);
+        lab.client.batch_execute("ROLLBACK").await.expect("the lock is released");
+        store.begin(&key("/c"), now, now).await.expect("it begins");
+        assert_eq!(chunks().await, 1);
     })
     .await;
 }
