@@ -2,13 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Effect of a rule on the operations that it covers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Effect of a rule on the operations that it covers. A rule without an effect is refused: it may be meant to deny.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RuleEffect {
     /// The operation is allowed.
-    #[default]
     Allow,
     /// The operation is denied.
     Deny,
@@ -29,7 +28,7 @@ pub enum HardLinks {
 }
 
 /// One rule, in the form in which users write it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Rule {
@@ -63,7 +62,15 @@ pub struct Rule {
 impl Rule {
     /// Returns a rule with `effect` that covers everything.
     pub fn new(effect: RuleEffect) -> Self {
-        Self { effect, ..Self::default() }
+        Self {
+            name: None,
+            effect,
+            operations: Vec::new(),
+            paths: Vec::new(),
+            commands: Vec::new(),
+            actors: Vec::new(),
+            reason: None,
+        }
     }
 
     /// Adds a glob to the paths that the rule is restricted to.

@@ -123,7 +123,7 @@ struct RuleSetData {
 impl Default for RuleSetData {
     fn default() -> Self {
         Self {
-            default: RuleEffect::default(),
+            default: RuleEffect::Allow,
             hard_links: HardLinks::default(),
             not_understood: RuleEffect::Ask,
             rules: Vec::new(),
