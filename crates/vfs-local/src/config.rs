@@ -9,7 +9,7 @@ use vfs_core::VfsPath;
 use vfs_search::Pool;
 
 use self::policies::{Confinement, Durability, HardLinks, MountPolicy, PathResolution, ProtectionLevel};
-use crate::search::search_cache::SearchCache;
+use crate::SearchCache;
 
 /// Settings of a [`LocalBackend`](crate::LocalBackend).
 ///

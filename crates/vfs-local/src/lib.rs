@@ -1,24 +1,38 @@
 //! Files on a local disk below an open root directory: confined by the kernel, written atomically.
 //!
-//! [`LocalBackend::open`] confines an agent to a directory; [`LocalConfig`] has the settings. This is the only crate of
-//! the workspace that touches a file system. `fs::root` turns a virtual path into a descriptor, `staging` replaces a
-//! file by its new content, and `staging::lock` serialises the changes of one file.
+//! [`LocalBackend::open`] confines an agent to a directory; [`LocalConfig`] has the settings. The file access of
+//! agents is in this crate: `fs::root` turns a virtual path into a descriptor, `staging` replaces a file by its new content,
+//! and `staging::in_process_entry_lock` serialises the changes of one file.
+//!
+//! This crate needs Linux. On other systems it compiles, and opening a backend is `unsupported`.
 
-#[cfg(not(target_os = "linux"))]
-compile_error!("vfs-local needs Linux: it confines by openat2 and replaces files by linkat and renameat2");
-
+#[cfg(target_os = "linux")]
 mod backend;
 mod config;
+#[cfg(target_os = "linux")]
 mod fs;
+#[cfg(target_os = "linux")]
 mod local_fs;
+#[cfg(target_os = "linux")]
 mod ops;
+#[cfg(target_os = "linux")]
 mod search;
+#[cfg(target_os = "linux")]
 mod staging;
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
+#[cfg(target_os = "linux")]
 mod watch;
 
-pub use backend::LocalBackend;
-pub use backend::file_lock::{FileLock, FileLockMode};
-pub use config::LocalConfig;
-pub use config::policies::{Confinement, Durability, HardLinks, MountPolicy, PathResolution, ProtectionLevel};
-pub use fs::syscall_probes::weakness_between_processes;
-pub use search::search_cache::SearchCache;
+#[cfg(target_os = "linux")]
+pub use self::backend::LocalBackend;
+#[cfg(target_os = "linux")]
+pub use self::backend::file_lock::{FileLock, FileLockMode};
+pub use self::config::LocalConfig;
+pub use self::config::policies::{Confinement, Durability, HardLinks, MountPolicy, PathResolution, ProtectionLevel};
+#[cfg(target_os = "linux")]
+pub use self::fs::syscall_probes::weakness_between_processes;
+#[cfg(target_os = "linux")]
+pub use self::search::search_cache::SearchCache;
+#[cfg(not(target_os = "linux"))]
+pub use self::unsupported::{FileLock, FileLockMode, LocalBackend, SearchCache, weakness_between_processes};

@@ -21,13 +21,10 @@ pub const FILE_SIZE_SIGNAL: i32 = libc::SIGXFSZ;
 /// * If the thread blocks SIGXFSZ already, and on systems other than Linux, `work` just runs, and the second value is
 ///   always `false`.
 pub fn without_size_signal<T>(work: impl FnOnce() -> T) -> (T, bool) {
-    let mut has_exceeded_limit = false;
     #[cfg(target_os = "linux")]
-    let blocked = linux::SizeSignalBlocker::new(&mut has_exceeded_limit);
-    let value = work();
-    #[cfg(target_os = "linux")]
-    drop(blocked);
-    (value, has_exceeded_limit)
+    return linux::without_size_signal(work);
+    #[cfg(not(target_os = "linux"))]
+    (work(), false)
 }
 
 #[cfg(target_os = "linux")]
@@ -35,15 +32,23 @@ mod linux {
     use std::mem::MaybeUninit;
     use std::ptr;
 
+    pub(super) fn without_size_signal<T>(work: impl FnOnce() -> T) -> (T, bool) {
+        let mut has_exceeded_limit = false;
+        let blocker = SizeSignalBlocker::new(&mut has_exceeded_limit);
+        let value = work();
+        drop(blocker);
+        (value, has_exceeded_limit)
+    }
+
     /// Blocks SIGXFSZ in this thread until it is dropped, and discards a signal that arrived in the meantime.
-    pub(super) struct SizeSignalBlocker<'a> {
+    struct SizeSignalBlocker<'a> {
         /// The previous signal mask of this thread; `None` if it blocks the signal already, or if blocking failed.
         previous_mask: Option<libc::sigset_t>,
         has_arrived: &'a mut bool,
     }
 
     impl<'a> SizeSignalBlocker<'a> {
-        pub(super) fn new(has_arrived: &'a mut bool) -> Self {
+        fn new(has_arrived: &'a mut bool) -> Self {
             let signal = size_signal();
             let mut previous_mask = MaybeUninit::<libc::sigset_t>::uninit();
             // SAFETY: `signal` is an initialised set, and `previous_mask` has room for one.
