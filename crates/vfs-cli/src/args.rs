@@ -41,6 +41,8 @@ describes. With --config, a vfs.toml describes the files: several backends in on
 checkpoints around them; see 'vfs config --help'. With --store, the files are in a database, server or bucket; see \
 'vfs store --help'.
 
+'vfs help topics' lists pages about paths, patterns, versions and policies.
+
 Exit status: 0 for success or a match, 1 for no match, 2 for an error. Entries that a listing or search could not open \
 are warnings on standard error.";
 
@@ -61,7 +63,7 @@ but leave the exit status at 1: the search does not include what they lead to.";
 
 /// An agent's view of a directory: list, read, write, edit and search the files below a root
 #[derive(Debug, Parser)]
-#[command(name = "vfs", version = VERSION.as_str(), arg_required_else_help = false, args_override_self = true, after_help = EXAMPLES)]
+#[command(name = "vfs", version = VERSION.as_str(), arg_required_else_help = false, args_override_self = true, disable_help_subcommand = true, after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) backend: BackendArgs,
@@ -173,6 +175,20 @@ pub(crate) enum Command {
     /// Check a configuration file, or print its schema
     #[command(subcommand, after_help = namespace::CONFIG_EXAMPLES)]
     Config(ConfigCommand),
+    /// Print the help of a command, or a topic such as 'paths'; 'topics' lists them
+    #[command(after_help = "Examples:\n  vfs help topics\n  vfs help patterns\n  vfs help store check")]
+    Help {
+        /// A command with its subcommands, or a topic [default: the whole command]
+        #[arg(value_name = "NAME")]
+        words: Vec<String>,
+    },
+    /// Print a manual page
+    #[command(after_help = "Examples:\n  vfs man | man -l -\n  vfs man grep > vfs-grep.1")]
+    Man {
+        /// A command with its subcommands [default: the whole command]
+        #[arg(value_name = "COMMAND")]
+        words: Vec<String>,
+    },
     /// Print a completion script
     #[command(after_help = "Example: vfs completions bash > ~/.local/share/bash-completion/completions/vfs")]
     Completions {

@@ -150,8 +150,8 @@ impl BackendSession {
         match (kind, &self.opened) {
             #[cfg(not(feature = "virtual-shell"))]
             (ShellBackendKind::Virtual, _) => Err(Failure::Usage(
-                "this vfs was built without the virtual shell; install it with 'cargo install vfs-cli --features virtual-shell', \
-                 or use a released binary",
+                "this vfs was built without the feature 'virtual-shell'; install vfs with \
+                 'cargo install vfs-cli --features full', or use a released binary",
             )),
             #[cfg(feature = "virtual-shell")]
             (ShellBackendKind::Virtual, _) => {

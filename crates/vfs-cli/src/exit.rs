@@ -7,7 +7,7 @@ use std::process::{ExitCode, ExitStatus};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind as UsageKind};
 use vfs_config::ConfigError;
-use vfs_core::{Error, Problem, Truncation};
+use vfs_core::{Error, ErrorKind, Problem, Truncation};
 
 use crate::escape::escape;
 
@@ -46,6 +46,8 @@ pub(crate) enum Failure {
     Config(ConfigError),
     /// The arguments are invalid.
     Usage(&'static str),
+    /// There is no help of the name.
+    UnknownHelp(String),
     /// Standard input cannot be read.
     Input(io::Error),
     /// Standard output cannot be written.
@@ -89,10 +91,17 @@ impl From<io::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Operation(error) | Failure::Hinted(error, _) => error.fmt(f),
+            Failure::Operation(error) | Failure::Hinted(error, _) => {
+                error.fmt(f)?;
+                f.write_str(install_hint(error))
+            }
             Failure::Root(root, error) => f.write_str(&vfs_config::describe_open_failure("root", root, error)),
-            Failure::Config(error) => error.fmt(f),
+            Failure::Config(error) => {
+                error.fmt(f)?;
+                f.write_str(error.cause.as_ref().map_or("", install_hint))
+            }
             Failure::Usage(message) => f.write_str(message),
+            Failure::UnknownHelp(message) => write!(f, "{message}; see 'vfs help' and 'vfs help topics'"),
             Failure::Input(error) => write!(f, "standard input cannot be read: {error}"),
             Failure::Output(error) => write!(f, "standard output cannot be written: {error}"),
             #[cfg(feature = "sandbox")]
@@ -108,6 +117,17 @@ impl fmt::Display for Failure {
             // The monitor has the message format of this process.
             Failure::Monitor(message, _) => f.write_str(message.trim().trim_start_matches("vfs: ")),
         }
+    }
+}
+
+/// Returns how to install a build with all stores, as the end of the message of `error`, if this build lacks the feature of
+/// a store.
+fn install_hint(error: &Error) -> &'static str {
+    // `vfs_store::open_store` has no other mark of this error than its message.
+    if error.kind() == ErrorKind::Unsupported && error.message().contains("are not enabled in this build") {
+        "; install vfs with 'cargo install vfs-cli --features full', or use a released binary"
+    } else {
+        ""
     }
 }
 

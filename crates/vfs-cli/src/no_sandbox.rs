@@ -10,7 +10,8 @@ use crate::exit::{Exit, Failure};
 use crate::standard_output::StandardOutput;
 
 const MISSING: Failure = Failure::Usage(
-    "this vfs was built without the sandbox; install it with 'cargo install vfs-cli --features sandbox', or use a released binary",
+    "this vfs was built without the feature 'sandbox'; install vfs with 'cargo install vfs-cli --features full', or use a \
+     released binary",
 );
 
 pub(crate) fn run_if_helper() {}

@@ -22,7 +22,7 @@ pub(crate) struct StandardOutput {
 }
 
 /// The colours of search results: those of ripgrep, or none if the output is not a terminal or `NO_COLOR` is set.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Palette {
     pub(crate) path: Style,
     pub(crate) line: Style,
@@ -52,6 +52,11 @@ impl StandardOutput {
             _ => Palette::ripgrep(),
         };
         Self { writer: BufWriter::with_capacity(buffer, stdout.lock()), palette }
+    }
+
+    /// Returns whether texts are printed in colours.
+    pub(crate) fn has_colours(&self) -> bool {
+        self.palette != Palette::default()
     }
 
     /// Writes one value as a line of JSON.

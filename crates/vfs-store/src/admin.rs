@@ -2,7 +2,7 @@
 
 pub(crate) mod check;
 mod copy;
-mod open;
+pub(crate) mod open;
 pub(crate) mod report_problems;
 pub(crate) mod stats;
 pub(crate) mod store_url;

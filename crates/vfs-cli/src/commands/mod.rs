@@ -12,10 +12,12 @@ mod edit;
 mod exec;
 mod glob;
 mod grep;
+mod help;
 mod history;
 mod jobs;
 mod log;
 mod ls;
+mod man;
 mod mounts;
 mod policy;
 mod read;
@@ -52,6 +54,8 @@ pub(crate) async fn run(args: Args) -> Result<Exit, Failure> {
 async fn dispatch(args: Args, out: &mut StandardOutput) -> Result<Exit, Failure> {
     let Args { backend, command } = args;
     let command = match command {
+        Command::Help { words } => return help::run(out, &words),
+        Command::Man { words } => return man::run(out, &words),
         Command::Completions { shell } => return completions::run(out, shell),
         Command::Config(ConfigCommand::Schema) => return config::schema(out),
         Command::Store(command) => return store::run(out, command, backend.store.as_deref()).await,
@@ -129,6 +133,8 @@ async fn run_on_session(
         Command::Policy(PolicyCommand::Explain(args)) => policy::explain(session, out, args).await,
         Command::Config(ConfigCommand::Check) => config::check(session, out),
         Command::Config(ConfigCommand::Schema) => config::schema(out),
+        Command::Help { words } => help::run(out, &words),
+        Command::Man { words } => man::run(out, &words),
         Command::Completions { shell } => completions::run(out, shell),
     }
 }

@@ -75,6 +75,59 @@ fn an_invalid_number_is_refused_with_the_valid_range() {
     }
 }
 
+#[test]
+fn topics_are_listed_and_printed() {
+    let root = tree(&[]);
+    let list = vfs(&root, &["help", "topics"]);
+    let names: Vec<_> =
+        list.success().lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next()).collect();
+    assert_eq!(names, ["paths", "patterns", "versions", "policies"]);
+    for name in names {
+        let topic = vfs(&root, &["help", name]);
+        assert!(topic.success().to_lowercase().starts_with(&format!("{name}\n\n")), "{topic:?}");
+        let main_help = vfs(&root, &["--help"]);
+        assert!(main_help.success().contains(name));
+    }
+}
+
+#[test]
+fn the_rules_of_the_topic_on_policies_are_valid() {
+    let topic = vfs(&tree(&[]), &["help", "policies"]);
+    let start = topic.success().find("  [[layers]]").expect("an example");
+    let rules = topic.success()[start..].split("\n\n").next().unwrap_or_default();
+    let root = tree(&[("vfs.toml", &format!("[default]\ntype = 'local'\nroot = '.'\n{rules}"))]);
+    with_config(&root, &["config", "check"]).success();
+    vfs(&tree(&[]), &["help", "polices"]).failure("did you mean 'policies'?");
+}
+
+#[test]
+fn the_help_of_a_command_is_that_of_its_option() {
+    let root = tree(&[]);
+    for words in [&[][..], &["grep"], &["store", "check"], &["policy", "explain"]] {
+        let with_option = vfs(&root, &[words, &["--help"]].concat());
+        assert_eq!(vfs(&root, &[&["help"], words].concat()).success(), with_option.success());
+        let page = vfs(&root, &[&["man"], words].concat());
+        let name = [&["vfs"], words].concat().join("-");
+        assert!(page.success().contains(&format!(".TH {name} 1 ")), "{page:?}");
+    }
+    vfs(&root, &["help", "store", "chek"]).failure("there is no command or topic 'chek'; did you mean 'check'?");
+    vfs(&root, &["man", "grpe"]).failure("there is no command or topic 'grpe'; did you mean 'grep'?");
+}
+
+#[test]
+fn help_fits_a_terminal_of_40_columns() {
+    let root = tree(&[]);
+    for words in [&["help", "paths"][..], &["help", "versions"], &["grep", "--help"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vfs"));
+        command.current_dir(root.path()).args(words).env("COLUMNS", "40").stdout(Stdio::piped());
+        let run = finish(&mut command, b"");
+        // Lines of examples are not broken.
+        let prose = run.success().lines().filter(|line| !line.starts_with("  "));
+        assert!(prose.clone().all(|line| line.chars().count() <= 40), "{words:?}: {run:?}");
+        assert!(prose.count() > 5);
+    }
+}
+
 /// Runs `lines` in a shell, in an empty directory, one after the other; each must succeed.
 #[track_caller]
 fn runs_as_written<'a>(lines: impl Iterator<Item = &'a str>) {

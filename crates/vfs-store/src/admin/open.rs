@@ -68,7 +68,7 @@ macro_rules! openers {
 
         #[cfg(not(feature = $feature))]
         async fn $opener(url: &StoreUrl) -> Result<Arc<dyn Store>> {
-            Err(missing(url, $feature))
+            Err(missing_feature(url.scheme(), $feature))
         }
     )+};
 }
@@ -80,10 +80,15 @@ openers! {
     bucket "object-store" BucketConfig BucketStore;
 }
 
-#[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis", feature = "object-store")))]
-fn missing(url: &StoreUrl, feature: &str) -> Error {
-    let message =
-        format!("stores at '{}:' are not enabled in this build; build with the feature '{feature}'", url.scheme());
+/// Returns the error that the stores of `scheme` are not enabled in this build. They need `feature`, or a feature that includes it.
+#[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis", feature = "gcp", feature = "azure")))]
+pub(crate) fn missing_feature(scheme: &str, feature: &str) -> Error {
+    let feature = match scheme {
+        "gs" => "gcp",
+        "az" => "azure",
+        _ => feature,
+    };
+    let message = format!("stores at '{scheme}:' are not enabled in this build; build with the feature '{feature}'");
     Error::new(vfs_core::ErrorKind::Unsupported, message)
 }
 
@@ -107,6 +112,8 @@ mod tests {
             ("postgres://h/db?typo=1", cfg!(feature = "postgres"), "postgres"),
             ("rediss://h?typo=1", cfg!(feature = "redis"), "redis"),
             ("s3://b?typo=1", cfg!(feature = "object-store"), "object-store"),
+            ("gs://b?typo=1", cfg!(feature = "gcp"), "gcp"),
+            ("az://c?typo=1", cfg!(feature = "azure"), "azure"),
         ] {
             let error = refused(text).await;
             let expected = if is_built_in { ErrorKind::InvalidArgument } else { ErrorKind::Unsupported };

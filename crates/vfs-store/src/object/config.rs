@@ -6,6 +6,8 @@ use std::time::Duration;
 use vfs_core::{Error, Result};
 
 use super::key_layout::KeyLayout;
+#[cfg(not(all(feature = "gcp", feature = "azure")))]
+use crate::admin::open::missing_feature;
 use crate::admin::store_url::{StoreUrl, StoreUrlParameters, percent_decoded};
 
 /// Object storage service of a bucket.
@@ -29,15 +31,11 @@ impl BucketProvider {
             #[cfg(feature = "gcp")]
             "gs" => Ok(Self::Google),
             #[cfg(not(feature = "gcp"))]
-            "gs" => Err(Error::invalid_argument(
-                "this program is built without Google Cloud Storage; build it with the feature 'gcp'",
-            )),
+            "gs" => Err(missing_feature(scheme, "gcp")),
             #[cfg(feature = "azure")]
             "az" => Ok(Self::Azure),
             #[cfg(not(feature = "azure"))]
-            "az" => Err(Error::invalid_argument(
-                "this program is built without Azure Blob Storage; build it with the feature 'azure'",
-            )),
+            "az" => Err(missing_feature(scheme, "azure")),
             _ => Err(Error::invalid_argument("the URL of a bucket begins with 's3://'")),
         }
     }
@@ -134,7 +132,8 @@ impl BucketConfig {
     ///
     /// # Errors
     ///
-    /// `invalid_argument` for an invalid URL, an unknown parameter, or an endpoint with a password in it.
+    /// `invalid_argument` for an invalid URL, an unknown parameter, or an endpoint with a password in it; `unsupported` for `gs://`
+    /// and `az://` without their features.
     pub fn new(url: &str) -> Result<Self> {
         Self::from_url(&StoreUrl::parse(url)?)
     }
