@@ -183,20 +183,24 @@
 //! | feature | default | what it brings |
 //! |---|---|---|
 //! | `composite` | yes | `composite`: mounts, one namespace over many backends |
-//! | `config` | no | `config` and `from_config`: a whole tree of backends from one file; brings all but `search` |
+//! | `config` | no | `config` and `from_config`: a whole tree of backends from one file; brings `composite`, `layers`, `local`, `memory`, `policy`, `store` and `versions`; a store also needs its own feature |
 //! | `layers` | yes | `layers`: read-only, audit, quota, cache, retry, timeout and the like, around any backend |
-//! | `local` | yes | `local`: files on a local disk (needs tokio and Linux) |
+//! | `local` | yes | `local`: files on a local disk (needs tokio, and opens on Linux only) |
 //! | `memory` | yes | `memory`: files in memory, and an agent's state |
 //! | `policy` | yes | `policy`: rules about who may do what, approvals and command rules |
 //! | `remote` | no | `remote`: files and commands of any place that has a POSIX shell: containers, SSH hosts, services that run code |
-//! | `sandbox` | no | `sandbox`: commands in a sandbox of this system |
+//! | `sandbox` | no | `sandbox`: commands in a sandbox of this system (Linux only) |
 //! | `search` | yes | `search`: the search engine, for backends of your own |
-//! | `shell` | no | `shell`: commands on the host, beside the files of a local root |
+//! | `shell` | no | `shell`: commands on the host, beside the files of a local root (Linux only) |
 //! | `store` | no | `store`: files in a durable store, with `sqlite`, `postgres`, `redis` and `object-store` (also `gcp`, `azure`) |
 //! | `versions` | yes | `versions`: copy-on-write overlays, checkpoints and undo |
 //! | `virtual-shell` | no | `virtual_shell`: commands without processes, on the files of any backend |
 //!
 //! Without any, this crate is [`core`]: the trait, requests, results and text logic, and no runtime.
+#![cfg_attr(
+    not(all(feature = "composite", feature = "local", feature = "memory")),
+    allow(rustdoc::broken_intra_doc_links, reason = "this page links to types of these features")
+)]
 
 #[cfg(feature = "composite")]
 pub use vfs_composite as composite;

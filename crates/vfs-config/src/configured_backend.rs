@@ -64,8 +64,9 @@ impl ConfiguredBackend {
     ///
     /// # Behaviour
     ///
-    /// Every policy has to allow a command, which the approver of the configuration answers for, and every audit log records it. Use the returned backend for commands only: file
-    /// operations through it would be checked and recorded twice.
+    /// Every policy has to allow a command; questions go to the approver of the configuration. Every audit log
+    /// records the command. Use the returned backend for commands only: file operations through it would be
+    /// checked and recorded twice.
     pub fn with_commands(&self, shell: Arc<dyn Backend>) -> Arc<dyn Backend> {
         let with_policies = self.command_policies.iter().fold(shell, |shell, policy| policy.layer(shell));
         let audits = self.audits.iter().filter(|log| log.scope == LayerScope::Namespace);

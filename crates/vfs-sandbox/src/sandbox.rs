@@ -41,7 +41,7 @@ use crate::self_test_cache::SelfTestCache;
 /// * If namespaces are available, commands run in them as an ordinary user, with a filter of system calls, and with Landlock if the
 ///   [helper](SandboxConfig::helper) is found. Otherwise Landlock and the filter alone confine commands; that is weaker, and has to
 ///   be requested by requiring [less](crate::Guarantee::WITHOUT_NAMESPACES).
-/// * [ProtectedPath](SandboxConfig::protected) paths are covered in every command. A missing path is an empty directory while commands
+/// * [Protected](SandboxConfig::protected) paths are covered in every command. A missing path is an empty directory while commands
 ///   run.
 /// * Entries that have a [protected name](SandboxConfig::protected_names) when a command starts are covered at any depth, and so
 ///   are unix sockets. This takes the [helper](SandboxConfig::helper). If another command changes a directory above such an entry

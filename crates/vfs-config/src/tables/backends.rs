@@ -41,7 +41,7 @@ pub(crate) struct LocalTable {
     /// Maximum size of a file that is written, edited, copied or downloaded whole. Default: 256 MiB.
     pub(crate) max_file_size: Option<ByteSize>,
     /// Maximum size of a file that is written in chunks, without holding it in memory. Default: `max_file_size` if that is set,
-    /// otherwise no limit but that of the file system.
+    /// otherwise 1 PiB.
     pub(crate) max_streamed_size: Option<ByteSize>,
     /// Maximum time that a change waits for another change of the same file. Default: 10s.
     pub(crate) lock_timeout: Option<HumanDuration>,
