@@ -201,7 +201,7 @@ pub(crate) fn missing_as_conflict(error: Error, mode: &WriteMode, path: &VfsPath
 
 impl fmt::Display for PolicyBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "policy({})", self.enforcer.inner)
+        write!(f, "{}({})", self.enforcer.name(), self.enforcer.inner)
     }
 }
 

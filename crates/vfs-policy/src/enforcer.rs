@@ -32,6 +32,10 @@ impl Enforcer {
         Self { inner, policy }
     }
 
+    pub(crate) fn name(&self) -> &'static str {
+        self.policy.name
+    }
+
     pub(crate) fn hook(&self) -> &Arc<dyn PolicyHook> {
         &self.policy.hook
     }

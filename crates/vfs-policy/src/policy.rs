@@ -167,6 +167,7 @@ pub struct Policy {
     pub(crate) hook: Arc<dyn PolicyHook>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) approval_timeout: Duration,
+    pub(crate) name: &'static str,
 }
 
 impl Policy {
@@ -175,7 +176,14 @@ impl Policy {
 
     /// Returns a policy that enforces the decisions of `hook`, without an approver.
     pub fn new(hook: Arc<dyn PolicyHook>) -> Self {
-        Self { hook, approver: None, approval_timeout: Self::DEFAULT_APPROVAL_TIMEOUT }
+        Self { hook, approver: None, approval_timeout: Self::DEFAULT_APPROVAL_TIMEOUT, name: "policy" }
+    }
+
+    /// Sets the name of the layer in the `Display` of the backend. Default `policy`.
+    #[must_use]
+    pub fn with_name(mut self, name: &'static str) -> Self {
+        self.name = name;
+        self
     }
 
     /// Sets the approver that answers the questions of the hook.

@@ -40,6 +40,15 @@ fn mounts_lists_paths_backends_and_access() {
 }
 
 #[test]
+fn a_policy_is_listed_apart_from_the_protection_of_the_configuration() {
+    let text = "[default]\ntype = 'local'\nroot = '.'\nlayers = [\n  { type = 'overlay', store = '.vfs/overlay' },\n  \
+                { type = 'policy', rules = [{ effect = 'deny', paths = ['/secrets'] }] },\n]\n";
+    let root = tree(&[("vfs.toml", text)]);
+    let listed = with_config(&root, &["mounts"]);
+    assert!(listed.success().contains("policy(overlay(protection(local)))  "), "{listed:?}");
+}
+
+#[test]
 fn an_error_names_the_file_the_line_and_the_key() {
     let root = tree(&[("vfs.toml", "[default]\ntype = 'memory'\n\n[[layers]]\ntype = 'quota'\nmax_fils = 3\n")]);
     let run = with_config(&root, &["ls"]);

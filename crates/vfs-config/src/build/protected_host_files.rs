@@ -159,7 +159,7 @@ fn add_policy(
     })?;
     // Agents cannot create hard links, so no link leads them into a store.
     let rules = rules.with_hard_links(HardLinks::Allow);
-    let protected = Policy::new(Arc::new(rules.clone())).layer(files);
+    let protected = Policy::new(Arc::new(rules.clone())).with_name("protection").layer(files);
     let mut handle = position.with_layer(rules);
     handle.is_protection = true;
     policies.push(handle);
