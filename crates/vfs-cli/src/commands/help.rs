@@ -35,7 +35,7 @@ pub(super) fn run(out: &mut StandardOutput, words: &[String]) -> Result<Exit, Fa
     let help = match words {
         [word] if word == TOPIC_LIST => topic_list(),
         [word] if let Some(topic) = TOPICS.iter().find(|topic| topic.name == word) => page(topic.text),
-        words => find_command(words)?.render_long_help(),
+        words => command_help(words)?,
     };
     if out.has_colours() {
         write!(out, "{}", help.ansi())?;
@@ -63,6 +63,16 @@ fn unknown(parent: &Command, word: &str) -> Failure {
     let topics = TOPICS.iter().map(|topic| topic.name).chain([TOPIC_LIST]);
     let near = similar(word, commands.chain(topics), 1).first().map(|name| format!("; did you mean '{name}'?"));
     Failure::UnknownHelp(format!("there is no command or topic '{word}'{}", near.unwrap_or_default()))
+}
+
+/// Returns what the option `--help` of the command prints.
+fn command_help(words: &[String]) -> Result<StyledStr, Failure> {
+    find_command(words)?;
+    let arguments = ["vfs"].into_iter().chain(words.iter().map(String::as_str)).chain(["--help"]);
+    match Args::command().try_get_matches_from(arguments) {
+        Err(help) => Ok(help.render()),
+        Ok(_) => Err(Failure::UnknownHelp(format!("'{}' has no help", words.join(" ")))),
+    }
 }
 
 fn topic_list() -> StyledStr {

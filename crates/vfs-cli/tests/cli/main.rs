@@ -12,6 +12,7 @@ mod checkpoints;
 mod config;
 mod exec;
 mod files;
+mod first_hour;
 mod help;
 mod hints;
 mod jobs;
