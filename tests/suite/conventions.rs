@@ -77,7 +77,9 @@ fn constants_are_named_after_what_they_limit() {
 #[test]
 fn a_type_is_declared_in_one_file_of_a_crate() {
     let mut files: BTreeMap<(&str, &str), BTreeSet<&Path>> = BTreeMap::new();
-    for source in SOURCES.iter().filter(|source| !source.is_for_tests()) {
+    // What an API is on systems that have no implementation declares the same types.
+    let is_stand_in = |file: &Path| file.ends_with("unsupported.rs");
+    for source in SOURCES.iter().filter(|source| !source.is_for_tests() && !is_stand_in(&source.file)) {
         for name in &source.code.types {
             files.entry((&source.package, name)).or_default().insert(&source.file);
         }

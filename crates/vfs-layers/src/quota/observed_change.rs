@@ -1,4 +1,4 @@
-//! Comparison of the stored amount before and after a change whose result may be that of an earlier call.
+//! Stored amount before and after a change that the backend may not make.
 
 use vfs_core::backend::OperationIdSupport;
 use vfs_core::operation::RequestRef;
