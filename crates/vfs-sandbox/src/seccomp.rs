@@ -193,7 +193,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_acct,
     // The machine.
     libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
+    KEXEC_FILE_LOAD,
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
@@ -213,6 +213,9 @@ const ALWAYS: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_modify_ldt,
 ];
+
+/// `kexec_file_load`, which `libc` lacks for some systems. Architectures newer than x86-64 share one number.
+const KEXEC_FILE_LOAD: i64 = if cfg!(target_arch = "x86_64") { 320 } else { 294 };
 
 const OPEN_TREE_ATTR: i64 = 467;
 const FCHMODAT2: i64 = 452;
@@ -291,7 +294,9 @@ fn deny_namespaces(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>, process: Fil
 /// Denies input into a terminal that another process reads.
 fn deny_terminal_input(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>) {
     const TIOCLINUX: u64 = 0x541c;
-    denied.push((libc::SYS_ioctl, vec![equal(1, libc::TIOCSTI)]));
+    #[allow(clippy::unnecessary_cast, reason = "the type of the number depends on the C library")]
+    let terminal_input = libc::TIOCSTI as u64;
+    denied.push((libc::SYS_ioctl, vec![equal(1, terminal_input)]));
     denied.push((libc::SYS_ioctl, vec![equal(1, TIOCLINUX)]));
 }
 
