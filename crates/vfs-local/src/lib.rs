@@ -27,12 +27,14 @@ mod watch;
 #[cfg(target_os = "linux")]
 pub use self::backend::LocalBackend;
 #[cfg(target_os = "linux")]
-pub use self::backend::file_lock::{FileLock, FileLockMode};
+pub use self::backend::file_lock::FileLock;
 pub use self::config::LocalConfig;
-pub use self::config::policies::{Confinement, Durability, HardLinks, MountPolicy, PathResolution, ProtectionLevel};
+pub use self::config::policies::{
+    Confinement, Durability, FileLockMode, HardLinks, MountPolicy, PathResolution, ProtectionLevel,
+};
 #[cfg(target_os = "linux")]
 pub use self::fs::syscall_probes::weakness_between_processes;
 #[cfg(target_os = "linux")]
 pub use self::search::search_cache::SearchCache;
 #[cfg(not(target_os = "linux"))]
-pub use self::unsupported::{FileLock, FileLockMode, LocalBackend, SearchCache, weakness_between_processes};
+pub use self::unsupported::{FileLock, LocalBackend, SearchCache, weakness_between_processes};

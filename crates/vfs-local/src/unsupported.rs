@@ -16,6 +16,7 @@ use vfs_core::{
 };
 
 use crate::config::LocalConfig;
+use crate::config::policies::FileLockMode;
 
 /// A backend over files on a local disk. It needs Linux: on this system it cannot be opened.
 #[derive(Debug, Clone)]
@@ -175,15 +176,6 @@ impl Backend for LocalBackend {
     async fn download_files(&self, _: &OpContext, _: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
         match self.never {}
     }
-}
-
-/// Whether several holders may share the lock of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FileLockMode {
-    /// Any number of holders, all of them shared.
-    Shared,
-    /// One holder.
-    Exclusive,
 }
 
 /// A lock of a file, released when it is dropped or the process ends.

@@ -8,7 +8,7 @@ use futures::future::{BoxFuture, ready};
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, OperationIdSupport};
 use crate::context::OpContext;
 use crate::error::{Error, ErrorKind, Result};
 use crate::facets::{MultiModalReadRequest, MultiModalReadResult};
@@ -159,6 +159,13 @@ macro_rules! requests {
             /// Returns an owned copy of the request.
             pub fn to_any(self) -> AnyRequest {
                 match self { $(RequestRef::$name(request) => AnyRequest::$name(request.clone()),)+ }
+            }
+
+            /// Returns whether `backend` may answer the request by the result of an earlier call with the operation id of the
+            /// context, and change nothing.
+            pub fn may_be_replayed(self, backend: &dyn Backend, cx: &OpContext) -> bool {
+                let remembers = |path| backend.capabilities(path).operation_ids != OperationIdSupport::Ignored;
+                cx.operation_id().is_some() && self.paths().any(remembers)
             }
 
             /// Returns the paths of the request: none, one, or a source and a target in this order.

@@ -1,6 +1,5 @@
 //! Stored amount before and after a change that the backend may not make.
 
-use vfs_core::backend::OperationIdSupport;
 use vfs_core::operation::RequestRef;
 use vfs_core::transfer::TransferMode;
 use vfs_core::{Backend, OpContext, Result, VfsPath};
@@ -25,7 +24,9 @@ impl ObservedChange {
     /// Reads the amount before the change. Returns `None` if the result of the change can be trusted. The caller must
     /// hold the lock of the change until the [`end`](Self::end).
     pub(super) async fn begin(inner: &dyn Backend, cx: &OpContext, request: RequestRef<'_>) -> Option<Self> {
-        if !may_be_replayed(inner, cx, request) {
+        // A rename that replaces nothing adds and removes nothing, whichever call made it.
+        let keeps_amount = matches!(request, RequestRef::Rename(rename) if rename.mode != TransferMode::Overwrite);
+        if keeps_amount || !request.may_be_replayed(inner, cx) {
             return None;
         }
         let (paths, includes_below) = match request {
@@ -61,14 +62,4 @@ impl ObservedChange {
         }
         Ok(sum)
     }
-}
-
-/// Returns whether the backend may answer `request` by the result of an earlier call with the same operation id.
-fn may_be_replayed(inner: &dyn Backend, cx: &OpContext, request: RequestRef<'_>) -> bool {
-    // A rename that replaces nothing adds and removes nothing, whichever call made it.
-    if matches!(request, RequestRef::Rename(rename) if rename.mode != TransferMode::Overwrite) {
-        return false;
-    }
-    cx.operation_id().is_some()
-        && request.paths().any(|path| inner.capabilities(path).operation_ids != OperationIdSupport::Ignored)
 }

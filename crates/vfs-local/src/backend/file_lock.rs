@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath, WriteRequest};
 
 use crate::backend::LocalBackend;
+use crate::config::policies::FileLockMode;
 use crate::fs::entry_handle::check_access;
 use crate::fs::errno::{from_errno, from_errno_at};
 use crate::fs::metadata::Metadata;
@@ -15,15 +16,6 @@ use crate::local_fs::LocalFs;
 
 /// Longest sleep between two attempts to take a lock.
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(20);
-
-/// Whether several holders may share the lock of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FileLockMode {
-    /// Any number of holders, all of them shared.
-    Shared,
-    /// One holder.
-    Exclusive,
-}
 
 /// A lock of a file, released when it is dropped or the process ends.
 #[derive(Debug)]

@@ -62,3 +62,12 @@ pub enum PathResolution {
     /// By `cap-std`, one component at a time: slower, and just as confined.
     Portable,
 }
+
+/// Whether several holders may share the lock of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FileLockMode {
+    /// Any number of holders, all of them shared.
+    Shared,
+    /// One holder.
+    Exclusive,
+}

@@ -7,10 +7,8 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::Mutex;
-use vfs_core::backend::{Mutations, OperationIdSupport};
-use vfs_core::operation::{
-    Intercepted, OperationClass, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest,
-};
+use vfs_core::backend::Mutations;
+use vfs_core::operation::{Intercepted, OperationClass, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::snapshots::{
     DiffRequest, DiffResult, ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotInfo, SnapshotRequest,
 };
@@ -62,7 +60,7 @@ impl Interceptor for CheckpointInterceptor {
         let own = cx.without_operation_id();
         let files = CallerFiles { inner, cx: &own, excluded: &self.excluded };
         let record = log.begin(&files, request.as_request_ref()).await.map_err(|error| error.or_path(&path))?;
-        let may_be_replayed = may_be_replayed(inner, cx, request.as_request_ref());
+        let may_be_replayed = request.as_request_ref().may_be_replayed(inner, cx);
         let output = request.send(inner, cx).await;
         match record {
             Some(record) => {
@@ -86,13 +84,6 @@ impl Interceptor for CheckpointInterceptor {
     fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
         call.start(cx)
     }
-}
-
-/// Returns whether the backend may answer `request` by the result of an earlier call with the same operation id, and change
-/// nothing.
-fn may_be_replayed(inner: &dyn Backend, cx: &OpContext, request: RequestRef<'_>) -> bool {
-    cx.operation_id().is_some()
-        && request.paths().any(|path| inner.capabilities(path).operation_ids != OperationIdSupport::Ignored)
 }
 
 /// Backend with [`Checkpoints`](super::Checkpoints) around it, made by [`Checkpoints::over`](super::Checkpoints::over).
