@@ -136,9 +136,11 @@ impl<'a, V: SearchVisitor> ItemBatcher<'a, V> {
     }
 
     fn flush(&mut self) {
-        let (bytes, is_due) = (std::mem::take(&mut self.bytes), self.is_due());
+        let bytes = std::mem::take(&mut self.bytes);
         let mut state = self.search.lock();
         let has_slot = state.queue.add(self.key, &mut self.items, bytes);
+        // Decided once the batch is in the queue: a timer that fires later sees it.
+        let is_due = self.is_due();
         let waker = if is_due { state.take_waker() } else { None };
         drop(state);
         wake(waker);
