@@ -81,7 +81,7 @@ async fn an_overlay_records_every_mutation_of_callers_that_use_one_id() -> Resul
 }
 
 #[tokio::test]
-async fn an_undo_undoes_every_change_of_callers_that_use_one_id() -> Result<()> {
+async fn an_undo_makes_changes_of_its_own_for_callers_with_an_operation_id() -> Result<()> {
     let cx = with_id("run-0");
     let files = Checkpoints::new(store(), path("/checkpoints")).over(store());
     files.create_text("/a", "old").await?;
@@ -170,6 +170,25 @@ async fn a_quota_counts_what_is_stored_where_a_mutation_is_sent_again_with_its_i
         files.write_text("/a", &"x".repeat(90)).await?;
         let error = files.create_text("/b", &"x".repeat(20)).await.expect_err("110 bytes in all");
         assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_quota_counts_nothing_below_a_link_that_is_deleted_or_replaced() -> Result<()> {
+    let own = OpContext::new();
+    for cx in [OpContext::new(), with_id("run-1")] {
+        let (_root, disk) = disk(&[("d/f", &"x".repeat(80)), ("e/g", ""), ("new", "")], &[("l", "d"), ("m", "d")]);
+        let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(100)).metered(Idempotency::new().layer(disk));
+        assert_eq!(meter.usage(&own).await?.bytes, 80);
+        files.delete(&cx, DeleteRequest::new(path("/l")).recursive()).await?;
+        assert_eq!(meter.usage(&own).await?.bytes, 80);
+        files.rename(&cx, RenameRequest::new(path("/new"), path("/m")).overwrite()).await?;
+        assert_eq!(meter.usage(&own).await?.bytes, 80);
+        let error = files.create_text("/b", &"x".repeat(30)).await.expect_err("110 bytes in all");
+        assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
+        assert_eq!(meter.usage(&own).await?, meter.recount(&own).await?);
+        assert_eq!(meter.of_actor(None).bytes, 0);
     }
     Ok(())
 }

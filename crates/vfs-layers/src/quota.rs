@@ -73,8 +73,8 @@ use self::usage_tracker::UsageTracker;
 /// # Errors
 ///
 /// At the operation's first path, or at the root if it has none: `quota_exceeded` with the limit in its message,
-/// `too_large` for the size of a file. Nothing has then happened. Also those of the `stat`, `ls` and dry run before a
-/// change.
+/// `too_large` for the size of a file. The call has then changed nothing, although an earlier call with its operation
+/// id may have. Also those of the `stat`, `ls` and dry run before a change.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -270,9 +270,13 @@ impl QuotaState {
             Some(observed) if result.is_ok() => observed.end(inner, cx).await,
             _ => None,
         };
-        let change = result.as_ref().map(|output| match observed {
-            Some(_) => observed_change,
-            None => estimate.change(Q::output_ref(output)),
+        let change = result.as_ref().map(|output| {
+            let reported = estimate.change(Q::output_ref(output));
+            match observed {
+                // Anything else includes changes of other callers.
+                Some(_) => observed_change.filter(|change| change.is_zero() || Some(*change) == reported),
+                None => reported,
+            }
         });
         match change {
             _ if !is_tracked => reservation.release(),

@@ -1,5 +1,6 @@
 //! Estimate of the size of a change before it is made.
 
+use vfs_core::links::is_link;
 use vfs_core::operation::{OutputRef, RequestRef};
 use vfs_core::transfer::TransferMode;
 use vfs_core::{
@@ -40,7 +41,7 @@ impl ChangeEstimate {
                 Ok(one_file(existing.as_ref(), size_after_edit(inner, cx, edit).await?))
             }
             RequestRef::Delete(delete) if delete.recursive => {
-                Ok(Self { before: measure(inner, cx, &delete.path).await?.0, ..Self::default() })
+                Ok(Self { before: measure_entry(inner, cx, &delete.path).await?, ..Self::default() })
             }
             RequestRef::Delete(delete) => {
                 let existing = stat_optional(inner, cx, &delete.path).await?;
@@ -147,7 +148,16 @@ pub(super) async fn stat_optional(inner: &dyn Backend, cx: &OpContext, path: &Vf
     }
 }
 
-/// Returns the amount of all files at and below `path`, and the size of the largest.
+/// Returns the amount that `ls` shows at and below the entry `path`: zero for a link to a directory.
+pub(super) async fn measure_entry(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<StorageAmount> {
+    match stat_optional(inner, cx, path).await? {
+        Some(info) if info.is_dir && is_link(inner, cx, path).await? => Ok(StorageAmount::default()),
+        Some(info) if info.is_dir => Ok(measure(inner, cx, path).await?.0),
+        info => Ok(file_amount(info.as_ref())),
+    }
+}
+
+/// Returns the amount of all files at and below `path`, following a link, and the size of the largest.
 pub(super) async fn measure(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<(StorageAmount, u64)> {
     let entries = match stat_optional(inner, cx, path).await? {
         None => return Ok((StorageAmount::default(), 0)),

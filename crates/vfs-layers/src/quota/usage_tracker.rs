@@ -20,6 +20,10 @@ impl StorageAmount {
         Self { files: files.into(), bytes: bytes.into() }
     }
 
+    pub(super) fn is_zero(self) -> bool {
+        self == Self::default()
+    }
+
     /// Returns the positive part.
     pub(super) fn growth(self) -> Self {
         Self { files: self.files.max(0), bytes: self.bytes.max(0) }
