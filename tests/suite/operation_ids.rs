@@ -40,6 +40,32 @@ impl Interceptor for FirstDeletionFails {
     }
 }
 
+/// A backend in which another process writes to a file whenever it was written to.
+#[derive(Debug)]
+struct WrittenByAnotherProcess;
+
+impl Interceptor for WrittenByAnotherProcess {
+    fn name(&self) -> &'static str {
+        "written_by_another_process"
+    }
+
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let written = match request.as_request_ref() {
+            RequestRef::Write(write) => Some(write.path.clone()),
+            _ => None,
+        };
+        let output = request.send(inner, cx).await?;
+        if let Some(written) = written {
+            inner.write_text(written.as_str(), "from another process").await?;
+        }
+        Ok(output)
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
+    }
+}
+
 fn store() -> Arc<dyn Backend> {
     Arc::new(StoreBackend::new(MemoryStore::new()))
 }
@@ -150,6 +176,24 @@ async fn a_rename_of_an_empty_directory_with_an_id_can_be_undone() -> Result<()>
     files.rename(&with_id("run-1"), RenameRequest::new(path("/d"), path("/e"))).await?;
     files.undo(&OpContext::new(), 1).await?;
     assert_eq!((files.exists("/d").await?, files.exists("/e").await?), (true, false));
+    // The undo has moved the directory back, and this call does not move it again.
+    files.rename(&with_id("run-1"), RenameRequest::new(path("/d"), path("/e"))).await?;
+    assert!(files.exists("/d").await?);
+    assert_eq!(files.history(&OpContext::new()).await?.len(), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_undo_of_a_mutation_with_an_id_keeps_what_another_process_wrote_after_it() -> Result<()> {
+    let (inner, cx) = (store(), OpContext::new());
+    inner.create_text("/a", "old").await?;
+    let shared = Intercepted::new(inner, Arc::new(WrittenByAnotherProcess));
+    let files = Checkpoints::new(store(), path("/checkpoints")).over(Arc::new(shared));
+    let request = || WriteRequest::new(path("/a"), "new").mode(WriteMode::Overwrite);
+    files.write(&with_id("run-1"), request()).await?;
+    let undone = files.undo(&cx, 1).await.map_err(|error| error.kind());
+    assert_eq!(undone.map(|report| report.files), Err(ErrorKind::Conflict));
+    assert_eq!(files.read_text("/a").await?, "from another process");
     Ok(())
 }
 

@@ -96,7 +96,7 @@ impl UndoLog<'_> {
                 self.remove(&cx, &record).await;
                 Ok(())
             }
-            OperationEffect::PossibleReplay => self.complete_or_remove(&files, record).await,
+            OperationEffect::PossibleReplay(after) => self.complete_or_remove(&files, record, after).await,
             OperationEffect::Unknown => self.settle(&files).await,
         };
         if let Err(error) = concluded {
@@ -128,13 +128,28 @@ impl UndoLog<'_> {
         self.save(files.cx, &record).await
     }
 
-    /// Completes `record` with the present versions of its files, or removes it if they are the same as before. Otherwise an undo
-    /// of this record would succeed without effect, and the record would take the place of an older one.
-    async fn complete_or_remove(&mut self, files: &CallerFiles<'_>, mut record: UndoRecord) -> Result<()> {
+    /// Completes `record` like [`complete`](Self::complete), or removes it if its files have the same versions as before. Otherwise
+    /// an undo of this record would succeed without effect, and the record would take the place of an older one.
+    async fn complete_or_remove(
+        &mut self,
+        files: &CallerFiles<'_>,
+        mut record: UndoRecord,
+        after: Option<BTreeMap<VfsPath, Version>>,
+    ) -> Result<()> {
         record.complete(versions(record.present_files(files).await?));
         // A rename of a directory without files can be undone, although its record names no files.
-        if record.operation == Operation::Rename && record.files.is_empty() {
+        if record.operation == Operation::Rename
+            && record.files.is_empty()
+            && let Some(from) = record.roots.first()
+            && files.entry(from).await?.is_none()
+        {
             return self.save(files.cx, &record).await;
+        }
+        // Another process may have changed the file since, so the present version is not the one that the operation left.
+        if let Some(after) = after
+            && record.has_effect()
+        {
+            record.complete(after);
         }
         self.save_or_remove(files.cx, &record).await
     }
@@ -212,15 +227,17 @@ pub(crate) enum OperationEffect {
     Success(Option<BTreeMap<VfsPath, Version>>),
     /// Failure without effect.
     NoEffect,
-    /// Success whose result may be that of an earlier call with the same operation id, so that this one had no effect.
-    PossibleReplay,
+    /// Success, whose result may be that of an earlier call with the same operation id, so that this one had no effect. The
+    /// versions are those of [`Success`](Self::Success).
+    PossibleReplay(Option<BTreeMap<VfsPath, Version>>),
     /// Failure with an unknown effect.
     Unknown,
 }
 
 impl OperationEffect {
-    pub(crate) fn of(record: &UndoRecord, output: Result<OutputRef<'_>, &Error>) -> Self {
+    pub(crate) fn of(record: &UndoRecord, output: Result<OutputRef<'_>, &Error>, may_be_replayed: bool) -> Self {
         match output {
+            Ok(output) if may_be_replayed => Self::PossibleReplay(reported_version(record, output)),
             Ok(output) => Self::Success(reported_version(record, output)),
             Err(error) if may_have_effect(error.kind()) => Self::Unknown,
             Err(_) => Self::NoEffect,

@@ -64,12 +64,7 @@ impl Interceptor for CheckpointInterceptor {
         let output = request.send(inner, cx).await;
         match record {
             Some(record) => {
-                // The result may be that of an earlier call, so the present files decide whether this one had an effect.
-                let effect = if may_be_replayed && output.is_ok() {
-                    OperationEffect::PossibleReplay
-                } else {
-                    OperationEffect::of(&record, output.as_ref().map(Q::output_ref))
-                };
+                let effect = OperationEffect::of(&record, output.as_ref().map(Q::output_ref), may_be_replayed);
                 log.conclude(&files, record, effect).await;
             }
             None if output.is_ok() && may_be_replayed => {}
