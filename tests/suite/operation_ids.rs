@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use async_trait::async_trait;
 use vfs_composite::{CompositeBackend, MountIdentity, RecoveryOutcome};
 use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{
     Backend, BackendExt, DeleteRequest, Error, ErrorKind, ExecuteRequest, Interceptor, Layer, OpContext,
-    OpenWriterRequest, Operation, OperationId, RenameRequest, Result, VfsPath, WriteMode, WriteRequest,
+    OpenWriterRequest, Operation, OperationId, RenameRequest, Result, UploadRequest, VfsPath, WriteMode, WriteRequest,
 };
-use vfs_layers::{FaultInjection, Idempotency, Quota, QuotaLimits, Retry};
+use vfs_layers::{FaultInjection, Idempotency, Quota, QuotaLimits, Retry, Scoped};
+use vfs_policy::{Decision, Policy, PolicyHook};
 use vfs_sandbox::Workspace;
-use vfs_store::{MemoryStore, StoreBackend};
+use vfs_store::{MemoryStore, StoreBackend, StoreConfig};
 use vfs_versions::{Checkpoints, OverlayBackend};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
@@ -63,6 +65,22 @@ impl Interceptor for WrittenByAnotherProcess {
 
     fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
         call.start(cx)
+    }
+}
+
+/// A policy that denies the first upload.
+#[derive(Debug, Default)]
+struct FirstUploadIsDenied {
+    has_denied: AtomicBool,
+}
+
+#[async_trait]
+impl PolicyHook for FirstUploadIsDenied {
+    async fn check(&self, _cx: &OpContext, action: &RequestRef<'_>) -> Decision {
+        if matches!(action, RequestRef::Upload(_)) && !self.has_denied.swap(true, Ordering::Relaxed) {
+            return Decision::Deny { reason: "it is denied on purpose".to_owned() };
+        }
+        Decision::Allow
     }
 }
 
@@ -234,6 +252,36 @@ async fn a_quota_counts_nothing_below_a_link_that_is_deleted_or_replaced() -> Re
         assert_eq!(meter.usage(&own).await?, meter.recount(&own).await?);
         assert_eq!(meter.of_actor(None).bytes, 0);
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_file_of_an_upload_is_replaced_by_an_earlier_one_that_failed_at_first() -> Result<()> {
+    let lossy = || FaultInjection::new(ErrorKind::Unavailable).only(Operation::Upload).next(1).layer(store());
+    let scoped = store();
+    scoped.create_text("/d/x", "").await?;
+    let scoped = FaultInjection::new(ErrorKind::Unavailable).only(Operation::Upload).next(1).layer(scoped);
+    let setups = [
+        ("intercepted", lossy()),
+        ("scoped", Scoped::new(path("/d")).layer(scoped)),
+        ("policy", Policy::new(Arc::new(FirstUploadIsDenied::default())).layer(store())),
+    ];
+    for (setup, files) in setups {
+        let upload = || ["1", "2"].map(|text| UploadRequest::new(path("/a"), text)).into();
+        let first = files.upload_files(&with_id("run-1"), upload()).await;
+        assert!(first.iter().all(|response| response.error.is_some()), "{setup}: {first:?}");
+        assert!(!files.exists("/a").await?, "{setup}");
+        for _ in 0..2 {
+            let again = files.upload_files(&with_id("run-1"), upload()).await;
+            assert!(again.iter().all(|response| response.error.is_none()), "{setup}: {again:?}");
+            assert_eq!(files.read_text("/a").await?, "2", "{setup}");
+        }
+    }
+    let files = StoreBackend::with_config(MemoryStore::new(), StoreConfig::default().max_file_size(3));
+    let upload = ["too large", "2"].map(|text| UploadRequest::new(path("/a"), text)).into();
+    let uploaded = files.upload_files(&with_id("run-1"), upload).await;
+    let causes: Vec<_> = uploaded.iter().filter_map(|response| response.cause.as_ref().map(Error::kind)).collect();
+    assert_eq!(causes, [ErrorKind::TooLarge; 2]);
     Ok(())
 }
 

@@ -255,8 +255,13 @@ impl Backend for ScopedBackend {
         let mut contexts = UploadContexts::new(cx);
         for file in files {
             let path = file.path.clone();
-            let response = self.send_file(&contexts.context(&path), &path, file).await;
-            responses.push(response.unwrap_or_else(|error| FileUploadResponse::failed(path, error)));
+            let response = match contexts.next(&path) {
+                Ok(cx) => self.send_file(&cx, &path, file).await,
+                Err(error) => Err(error),
+            };
+            let response = response.unwrap_or_else(|error| FileUploadResponse::failed(path, error));
+            contexts.record(&response);
+            responses.push(response);
         }
         responses
     }

@@ -9,7 +9,9 @@ use futures::future::ready;
 use futures::stream::{self, BoxStream};
 use tokio::runtime::Handle;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
-use vfs_core::operation::{ExecuteStreamRequest, GrepStreamRequest, StreamRequest as _, UnaryRequest, deferred_stream};
+use vfs_core::operation::{
+    ExecuteStreamRequest, GrepStreamRequest, StreamRequest as _, UnaryRequest, UploadContexts, deferred_stream,
+};
 use vfs_core::shell::{JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
 use vfs_core::snapshots::{
     DiffRequest, DiffResult, ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotInfo, SnapshotRequest,
@@ -312,9 +314,15 @@ impl Backend for PolicyBackend {
     async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
         let mut answers = Vec::with_capacity(files.len());
         let (mut permitted, mut places) = (Vec::new(), Vec::new());
+        // The inner backend numbers the files of one path, so none of them may be left out before another.
+        let mut contexts = UploadContexts::new(cx);
         for (place, file) in files.into_iter().enumerate() {
             let path = file.path.clone();
-            match self.enforcer.permit(cx, file).await {
+            let file = match contexts.next(&path) {
+                Ok(_) => self.enforcer.permit(cx, file).await,
+                Err(error) => Err(error),
+            };
+            match file {
                 Ok(file) => {
                     permitted.push(file);
                     places.push(place);
@@ -322,7 +330,9 @@ impl Backend for PolicyBackend {
                 }
                 Err(error) => {
                     let error = self.without_hidden_files(cx, error, &path).await;
-                    answers.push(FileUploadResponse::failed(path, error));
+                    let answer = FileUploadResponse::failed(path, error);
+                    contexts.record(&answer);
+                    answers.push(answer);
                 }
             }
         }

@@ -139,11 +139,13 @@ impl<I: Interceptor> Backend for Intercepted<I> {
         let mut contexts = UploadContexts::new(cx);
         for file in files {
             let path = file.path.clone();
-            answers.push(
-                self.call(&contexts.context(&path), file)
-                    .await
-                    .unwrap_or_else(|error| FileUploadResponse::failed(path, error)),
-            );
+            let answer = match contexts.next(&path) {
+                Ok(cx) => self.call(&cx, file).await,
+                Err(error) => Err(error),
+            };
+            let answer = answer.unwrap_or_else(|error| FileUploadResponse::failed(path, error));
+            contexts.record(&answer);
+            answers.push(answer);
         }
         answers
     }

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use crate::context::OpContext;
+use crate::error::{Error, Result};
 use crate::path::VfsPath;
+use crate::requests::FileUploadResponse;
 
 /// Contexts of the files of one upload, for backends that upload one file after the other.
 ///
@@ -13,35 +15,64 @@ use crate::path::VfsPath;
 /// id of its own, which depends on the id of the caller and on the number of the occurrence: both changes are made, and neither is
 /// repeated if the upload is sent again.
 ///
+/// With an operation id, a file fails if an earlier one with its path failed, with the same error. Otherwise the earlier file would
+/// replace it when the upload is sent again.
+///
 /// ```
 /// use vfs_core::operation::UploadContexts;
-/// use vfs_core::{OpContext, OperationId, VfsPath};
+/// use vfs_core::{Error, ErrorKind, FileUploadResponse, OpContext, OperationId, VfsPath};
 ///
 /// let cx = OpContext::new().with_operation_id(OperationId::parse("run-7/step-3")?);
 /// let mut contexts = UploadContexts::new(&cx);
 /// let path = VfsPath::parse("/a.txt")?;
-/// assert_eq!(contexts.context(&path).operation_id(), cx.operation_id());
-/// assert_ne!(contexts.context(&path).operation_id(), cx.operation_id());
+/// assert_eq!(contexts.next(&path)?.operation_id(), cx.operation_id());
+/// assert_ne!(contexts.next(&path)?.operation_id(), cx.operation_id());
+/// contexts.record(&FileUploadResponse::failed(path.clone(), Error::at(ErrorKind::Unavailable, &path)));
+/// assert!(contexts.next(&path).is_err_and(|error| error.kind() == ErrorKind::Unavailable));
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct UploadContexts<'a> {
     cx: &'a OpContext,
-    occurrences: HashMap<VfsPath, usize>,
+    paths: HashMap<VfsPath, Occurrences>,
+}
+
+/// The files of an upload that have one path.
+#[derive(Debug, Default)]
+struct Occurrences {
+    /// Number of files so far.
+    count: usize,
+    failure: Option<Error>,
 }
 
 impl<'a> UploadContexts<'a> {
     /// Returns the contexts of an upload with the context `cx`.
     pub fn new(cx: &'a OpContext) -> Self {
-        Self { cx, occurrences: HashMap::new() }
+        Self { cx, paths: HashMap::new() }
     }
 
     /// Returns the context of the next file of the upload, whose path is `path`.
-    pub fn context(&mut self, path: &VfsPath) -> OpContext {
-        let Some(id) = self.cx.operation_id() else { return self.cx.clone() };
-        let occurrence = self.occurrences.entry(path.clone()).or_default();
-        let id = id.of_occurrence(*occurrence);
-        *occurrence += 1;
-        self.cx.clone().with_operation_id(id)
+    ///
+    /// # Errors
+    ///
+    /// That of an earlier file with this path, if the upload has an operation id.
+    pub fn next(&mut self, path: &VfsPath) -> Result<OpContext> {
+        let Some(id) = self.cx.operation_id() else { return Ok(self.cx.clone()) };
+        let occurrences = self.paths.entry(path.clone()).or_default();
+        if let Some(failure) = &occurrences.failure {
+            return Err(failure.clone());
+        }
+        let id = id.of_occurrence(occurrences.count);
+        occurrences.count += 1;
+        Ok(self.cx.clone().with_operation_id(id))
+    }
+
+    /// Records the response to a file of the upload, so that later files with its path fail if it failed.
+    pub fn record(&mut self, response: &FileUploadResponse) {
+        if let Some(cause) = &response.cause
+            && let Some(occurrences) = self.paths.get_mut(&response.path)
+        {
+            occurrences.failure.get_or_insert_with(|| cause.clone());
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use futures::stream::{self, StreamExt as _};
 use vfs_core::operation::UploadContexts;
-use vfs_core::{Error, ErrorKind, FileUploadResponse, OpContext, UploadRequest, WriteRequest};
+use vfs_core::{Error, ErrorKind, FileUploadResponse, OpContext, Result, UploadRequest, WriteRequest};
 
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::above;
@@ -32,8 +32,10 @@ pub(super) async fn upload_all<S: Store>(
         // Each file with an operation id is recorded on its own.
         let is_recorded = view.cx.operation_id().is_some() && view.store().as_operations().is_some();
         if view.batches().is_none() || is_recorded {
-            let wave = wave.into_iter().map(|file| (contexts.context(&file.path), file));
-            responses.extend(upload_each_with(view, wave).await);
+            let wave = wave.into_iter().map(|file| (contexts.next(&file.path), file));
+            let uploaded = upload_each_with(view, wave.collect()).await;
+            uploaded.iter().for_each(|response| contexts.record(response));
+            responses.extend(uploaded);
             continue;
         }
         let is_large: Vec<bool> = wave.iter().map(|file| file.content.len() > MAX_BATCHED_FILE).collect();
@@ -96,23 +98,23 @@ fn split_by_size(files: Vec<UploadRequest>) -> Vec<Vec<UploadRequest>> {
 }
 
 async fn upload_each<S: Store>(view: &NamespaceView<S>, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
-    upload_each_with(view, files.into_iter().map(|file| (view.cx.clone(), file))).await
+    upload_each_with(view, files.into_iter().map(|file| (Ok(view.cx.clone()), file)).collect()).await
 }
 
-/// Uploads each file with the context of its own.
+/// Uploads each file with the context of its own, or fails with the error in its place.
 async fn upload_each_with<S: Store>(
     view: &NamespaceView<S>,
-    files: impl Iterator<Item = (OpContext, UploadRequest)>,
+    files: Vec<(Result<OpContext>, UploadRequest)>,
 ) -> Vec<FileUploadResponse> {
-    let upload = async |(cx, file): (OpContext, UploadRequest)| {
+    let upload = async |(cx, file): (Result<OpContext>, UploadRequest)| {
         let path = file.path.clone();
         let written = async {
-            let view = NamespaceView { cx, ..view.clone() }.for_mutation(&file)?;
+            let view = NamespaceView { cx: cx?, ..view.clone() }.for_mutation(&file)?;
             view.once(write::write(&view, WriteRequest::from(file))).await
         };
         FileUploadResponse::of_write(path, written.await)
     };
-    let uploads: Vec<_> = files.map(upload).collect();
+    let uploads: Vec<_> = files.into_iter().map(upload).collect();
     stream::iter(uploads).buffered(view.fetches()).collect().await
 }
 
