@@ -231,8 +231,9 @@ impl HttpService for HttpConnection {
             request.headers_mut().insert(name, value);
         }
         let is_completion = *request.method() == Method::POST && is_multipart(&request);
+        let is_look_up = request.method().is_safe();
         let result = HttpService::call(&self.client, request).await;
-        if let Some(change) = &change {
+        if let Some(change) = change.as_ref().filter(|_| !is_look_up) {
             change.record(&result);
         }
         let mut response = result?;

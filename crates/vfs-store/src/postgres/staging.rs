@@ -103,7 +103,7 @@ pub(super) async fn claim(
 /// the caller does not wait for locks of others again and again; the next part or content continues the removal.
 async fn remove_abandoned(server: &PostgresServer, max_chunks: i64) {
     if let Err(fault) = server.rows_once(REMOVE_ABANDONED, &[&max_chunks]).await {
-        tracing::debug!(?fault, "chunks of an abandoned content are left in the database");
+        tracing::warn!(?fault, "chunks of an abandoned content are left in the database");
     }
 }
 

@@ -123,6 +123,20 @@ async fn a_staged_put_whose_answer_was_lost_is_recognised_at_the_second_attempt(
 }
 
 #[tokio::test]
+async fn a_staged_put_whose_completion_was_not_sent_has_a_known_outcome() {
+    let server = Server::start().await;
+    let store = BucketStore::open(server.config().max_retries(0)).await.expect("a store");
+    let (_, value) = stage(&store, &key("/a"), "text").await;
+    // The second of two requests for the version of the object, right before the completion.
+    server.plan(Method::HEAD, [Fate::Done, Fate::Status(500, "")]);
+    server.take_seen(&Method::POST);
+    let error = store.put(&key("/a"), value.clone(), &Precondition::Absent).await.expect_err("it failed");
+    assert_eq!((error.kind(), server.take_seen(&Method::POST)), (ErrorKind::Unavailable, 0), "{error}");
+    assert!(!error.message().contains("may still be") && !error.message().contains("unknown"), "{error}");
+    done(store.put(&key("/a"), value, &Precondition::Absent).await.expect("a put"));
+}
+
+#[tokio::test]
 async fn a_staged_put_that_failed_overwrites_no_later_change_and_can_be_discarded() {
     let server = Server::start().await;
     let store = BucketStore::open(server.config().max_retries(0)).await.expect("a store");
