@@ -32,6 +32,5 @@ pub(crate) async fn opened(bucket: &str, endpoint: &str) -> Result<StoreTarget> 
     let keys = "access_key_id=key&secret_access_key=secret&region=us-east-1";
     let config = BucketConfig::new(&format!("s3://{bucket}/laws?endpoint={endpoint}&allow_http=true&{keys}"))?;
     let config = config.request_timeout(HANG_TIMEOUT).retry_timeout(HANG_TIMEOUT);
-    let (first, second) = (BucketStore::open(config.clone()).await?, BucketStore::open(config).await?);
-    Ok(StoreTarget::new(first).with_second(second))
+    StoreTarget::opened_by(move || BucketStore::open(config.clone())).await
 }

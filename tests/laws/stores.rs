@@ -6,16 +6,16 @@
 //! async fn sqlite() -> Result<StoreTarget> {
 //!     let directory = tempfile::tempdir().expect("a directory can be made");
 //!     let config = SqliteConfig::new(directory.path().join("laws.db"));
-//!     let (first, second) = (SqliteStore::open(config.clone()).await?, SqliteStore::open(config).await?);
-//!     Ok(StoreTarget::new(first).with_second(second).with_guard(directory))
+//!     Ok(StoreTarget::opened_by(move || SqliteStore::open(config.clone())).await?.with_guard(directory))
 //! }
 //! ```
 //!
-//! * A second handle lets the laws of two processes run, and every race go over both.
+//! * `opened_by` lets the laws of two processes run, and every race go over two handles.
 //! * `with_times` and `with_versions` say where the store has times or versions of its own, as object storage does.
 //! * `except` leaves out the law of a number, such as `SL4`, where the server, and not the store, cannot do it; it says why.
 //! * `from_env` ignores every law of a store whose server's address is not in the environment.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use libtest_mimic::Trial;
@@ -47,26 +47,25 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 async fn memory(store: MemoryStore) -> Result<StoreTarget> {
-    Ok(StoreTarget::new(store.clone()).with_second(store))
+    StoreTarget::opened_by(move || ready(Ok(store.clone()))).await
 }
 
-/// Two stores on one file, as two processes have.
+/// Stores on one file, as several processes have.
 async fn sqlite() -> Result<StoreTarget> {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let config = SqliteConfig::new(directory.path().join("laws.db"));
-    let (first, second) = (SqliteStore::open(config.clone()).await?, SqliteStore::open(config).await?);
-    Ok(StoreTarget::new(first).with_second(second).with_guard(directory))
+    Ok(StoreTarget::opened_by(move || SqliteStore::open(config.clone())).await?.with_guard(directory))
 }
 
 async fn sqlite_in_memory() -> Result<StoreTarget> {
     let store = SqliteStore::open(SqliteConfig::in_memory()).await?;
-    Ok(StoreTarget::new(store.clone()).with_second(store))
+    StoreTarget::opened_by(move || ready(Ok(store.clone()))).await
 }
 
 /// In memory; each object has a version of its own.
 async fn bucket_in_memory() -> Result<StoreTarget> {
     let store = BucketStore::new(Arc::new(InMemory::new()), "laws")?;
-    let target = StoreTarget::new(store.clone()).with_second(store);
+    let target = StoreTarget::opened_by(move || ready(Ok(store.clone()))).await?;
     Ok(target.with_versions(VersionScheme::OfChange))
 }
 
@@ -89,8 +88,7 @@ where
 /// Under a prefix that no other law has.
 async fn redis(url: String) -> Result<StoreTarget> {
     let config = RedisConfig::new(&url)?.prefix(&format!("laws-{:016x}", fastrand::u64(..)))?;
-    let (first, second) = (RedisStore::open(config.clone()).await?, RedisStore::open(config).await?);
-    Ok(StoreTarget::new(first).with_second(second))
+    StoreTarget::opened_by(move || RedisStore::open(config.clone())).await
 }
 
 /// In a schema that no other law has, dropped with the target.
@@ -98,8 +96,7 @@ async fn postgres(url: String) -> Result<StoreTarget> {
     let schema = Schema::new(&url, "laws");
     let config = PostgresConfig::new(&url)?.schema(&schema.name).pool_size(4);
     let guard = Dropped(Some(schema));
-    let (first, second) = (PostgresStore::open(config.clone()).await?, PostgresStore::open(config).await?);
-    Ok(StoreTarget::new(first).with_second(second).with_guard(guard))
+    Ok(StoreTarget::opened_by(move || PostgresStore::open(config.clone())).await?.with_guard(guard))
 }
 
 /// The schema is taken away with the target.

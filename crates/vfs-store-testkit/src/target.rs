@@ -20,9 +20,13 @@ pub struct StoreTarget {
     pub second: Option<Arc<dyn Store>>,
     /// The events that change a version. Default [`VersionScheme::OfContent`].
     pub versions: VersionScheme,
+    open: Option<Arc<OpenStore>>,
     exceptions: Vec<(&'static str, &'static str)>,
     guard: Option<Arc<dyn Any + Send + Sync>>,
 }
+
+/// Function that opens the values of a target once more.
+type OpenStore = dyn Fn() -> BoxFuture<'static, Result<Arc<dyn Store>>> + Send + Sync;
 
 /// Kind of events that change the version of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,22 +38,48 @@ pub enum VersionScheme {
 }
 
 impl StoreTarget {
-    /// Creates a target of a fresh and empty `store`.
+    /// Creates a target of a fresh and empty `store`, without the laws of two handles.
     pub fn new(store: impl Store) -> Self {
+        Self::with_store(Arc::new(store))
+    }
+
+    /// Creates a target of the values that `open` opens, which are empty at first.
+    ///
+    /// Each call of `open` must open them as another process would, for example a file by its path: laws of two handles and races
+    /// use two results, and another law expects the values in a result that is opened after others are dropped. A store whose values
+    /// live only as long as its process returns clones.
+    ///
+    /// # Errors
+    ///
+    /// Those of `open`.
+    pub async fn opened_by<S: Store, F>(open: impl Fn() -> F + Send + Sync + 'static) -> Result<Self>
+    where
+        F: Future<Output = Result<S>> + Send + 'static,
+    {
+        let open: Arc<OpenStore> = Arc::new(move || {
+            let opened = open();
+            Box::pin(async { Ok(Arc::new(opened.await?) as Arc<dyn Store>) })
+        });
+        let mut target = Self::with_store(open().await?);
+        target.second = Some(open().await?);
+        target.open = Some(open);
+        Ok(target)
+    }
+
+    fn with_store(store: Arc<dyn Store>) -> Self {
         Self {
-            store: Arc::new(store),
+            store,
             second: None,
             versions: VersionScheme::OfContent,
+            open: None,
             exceptions: Vec::new(),
             guard: None,
         }
     }
 
-    /// Sets a second handle, so that laws of two handles run, and races use both.
-    #[must_use]
-    pub fn with_second(mut self, second: impl Store) -> Self {
-        self.second = Some(Arc::new(second));
-        self
+    /// Opens the values once more.
+    pub(crate) async fn open(&self) -> Result<Arc<dyn Store>> {
+        self.open.as_ref().expect("the law needs it")().await
     }
 
     /// Sets the events that change a version.

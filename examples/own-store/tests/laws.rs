@@ -1,5 +1,6 @@
 //! The laws of stores on the example, and the laws of backends on files over it.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use libtest_mimic::Arguments;
@@ -11,7 +12,8 @@ use vfs_testkit::{Target, TargetFactory, trials};
 fn main() {
     let stores = StoreFactory::new("table", async || {
         let store = TableStore::default();
-        Ok(StoreTarget::new(store.clone()).with_second(store).with_versions(VersionScheme::OfChange))
+        let target = StoreTarget::opened_by(move || ready(Ok(store.clone()))).await?;
+        Ok(target.with_versions(VersionScheme::OfChange))
     });
     let files = TargetFactory::new("table-files", || Target::new(Arc::new(StoreBackend::new(TableStore::default()))));
     let laws = store_trials(stores).into_iter().chain(trials(files)).collect();

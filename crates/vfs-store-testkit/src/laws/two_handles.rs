@@ -16,6 +16,7 @@ store_laws! { "handles":
     "SH3" Second a_version_is_valid_for_both_handles,
     "SH4" BatchAndSecond conditions_cover_changes_of_the_other_handle,
     "SH5" ChangesAndSecond both_handles_return_the_same_records,
+    "SH6" Second a_change_is_there_when_the_values_are_opened_again,
 }
 
 /// An acknowledged value of any size is visible through the other handle at once.
@@ -85,5 +86,21 @@ async fn both_handles_return_the_same_records(t: &StoreTarget) -> LawResult {
         assert_eq!(other.as_changes().expect("the law needs it").last_sequence(&home()).await?, Sequence(n as u64 + 1));
     }
     assert_eq!(records_after(&*t.handle(0), &home(), 0, 7).await?, records_after(&*t.handle(1), &home(), 0, 7).await?);
+    Ok(())
+}
+
+async fn a_change_is_there_when_the_values_are_opened_again(t: &StoreTarget) -> LawResult {
+    let [kept, deleted] = ["/kept", "/deleted"].map(key);
+    let store = t.open().await?;
+    let stored = done(store.put(&kept, value("kept"), &Precondition::Absent).await?);
+    done(store.put(&deleted, value("deleted"), &Precondition::Absent).await?);
+    done(store.delete(&deleted, &Precondition::Any).await?);
+    drop(store);
+    let store = t.open().await?;
+    let got = store.get(&kept, None).await?.expect("it was put before");
+    assert_eq!((got.content.as_ref(), store.head(&deleted).await?), (&b"kept"[..], None));
+    t.assert_same(&got.stored, &stored, "opened again");
+    assert_eq!(list(&*store, &kept.namespace, &ListRequest::all(path("/"))).await?.paths(), ["/kept"]);
+    done(store.put(&kept, value("changed"), &Precondition::Version(stored.version)).await?);
     Ok(())
 }
