@@ -4,6 +4,7 @@ mod intercepted;
 mod interceptor;
 mod layer;
 mod request;
+mod request_json;
 mod result_stream;
 mod upload_contexts;
 
@@ -14,5 +15,6 @@ pub use self::request::{
     AnyOutput, AnyRequest, ExecuteStreamRequest, GrepStreamRequest, ListSnapshotsRequest, Operation, OperationClass,
     OutputRef, Request, RequestRef, StreamRequest, UnaryRequest,
 };
+pub use self::request_json::from_json;
 pub use self::result_stream::{ResultStream, deferred_stream};
 pub use self::upload_contexts::UploadContexts;

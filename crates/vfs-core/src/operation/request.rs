@@ -7,7 +7,9 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, ready};
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::request_json::from_json;
 use crate::backend::{Backend, OperationIdSupport};
 use crate::context::OpContext;
 use crate::error::{Error, ErrorKind, Result};
@@ -121,6 +123,11 @@ pub trait StreamRequest: Request {
     fn start(self, backend: &dyn Backend, cx: OpContext) -> BoxStream<'static, Result<Self::Output>>;
 }
 
+fn unknown_operation(operation: &str) -> Error {
+    let codes: Vec<_> = Operation::ALL.iter().map(|operation| operation.code()).collect();
+    Error::invalid_argument(format!("unknown operation `{operation}`; the operations are {}", codes.join(", ")))
+}
+
 macro_rules! requests {
     ($($(#[doc = $doc:literal])+ $name:ident $code:literal $request:ty => $kind:ident $output:ty,
         [$($path:tt $(. $inner:tt)*),*], |$self_:ident, $backend:ident, $cx:ident| $perform:expr;)+) => {
@@ -186,6 +193,19 @@ macro_rules! requests {
         }
 
         impl AnyRequest {
+            /// Parses the request for the operation with the code `operation`, such as `"read"`, from the JSON form of the
+            /// request alone.
+            ///
+            /// # Errors
+            ///
+            /// Those of [`from_json`], and `invalid_argument` for an unknown operation.
+            pub fn from_json(operation: &str, request: &Value) -> Result<Self> {
+                match operation {
+                    $($code => from_json(request).map(AnyRequest::$name),)+
+                    _ => Err(unknown_operation(operation)),
+                }
+            }
+
             /// Borrows the request.
             pub fn as_request_ref(&self) -> RequestRef<'_> {
                 match self { $(AnyRequest::$name(request) => RequestRef::$name(request),)+ }

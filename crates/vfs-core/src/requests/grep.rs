@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for Pattern {
         }
         /// The JSON forms of a pattern.
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a string, {\"literal\": ...} or {\"regex\": ...}")]
+        #[serde(untagged, expecting = "expected a string, {\"literal\": ...} or {\"regex\": ...}")]
         enum WirePattern {
             Plain(String),
             Tagged(TaggedPattern),

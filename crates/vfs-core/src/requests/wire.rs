@@ -78,7 +78,7 @@ pub(super) use mode_as_bool;
 pub(super) fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     /// A list, or a string that stands for a list of one.
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "a string or a list of strings")]
+    #[serde(untagged, expecting = "expected a string or a list of strings")]
     enum OneOrMany {
         One(String),
         Many(Vec<String>),

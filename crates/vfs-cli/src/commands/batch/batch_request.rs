@@ -7,6 +7,7 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use vfs_config::suggest;
+use vfs_core::operation::from_json;
 use vfs_core::{Error, Result, VfsPath};
 
 /// The fields of a request other than `id`, `op` and `timeout_ms`.
@@ -101,15 +102,11 @@ pub(super) fn accept_file_path(fields: &mut RequestFields) {
     }
 }
 
-/// Deserializes the fields as the request type `T`.
+/// Parses the fields as the request type `T`.
 pub(super) fn decode<T: DeserializeOwned>(fields: RequestFields) -> Result<T> {
-    serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
-        let field = error.path().to_string();
-        let message = error.into_inner().to_string();
-        let message = suggest::reword(&message, &[]).unwrap_or(message);
-        // Errors about the whole object name the field in their message.
-        let has_field_name = field == "." || message.contains(&format!("`{field}`"));
-        Error::invalid_argument(if has_field_name { message } else { format!("`{field}`: {message}") })
+    from_json(&Value::Object(fields)).map_err(|error| match suggest::reword(error.message(), &[]) {
+        Some(message) => Error::invalid_argument(message),
+        None => error,
     })
 }
 
