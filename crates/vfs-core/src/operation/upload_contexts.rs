@@ -34,12 +34,12 @@ use crate::requests::FileUploadResponse;
 #[derive(Debug)]
 pub struct UploadContexts<'a> {
     cx: &'a OpContext,
-    paths: HashMap<VfsPath, Occurrences>,
+    paths: HashMap<VfsPath, FilesOfPath>,
 }
 
 /// The files of an upload that have one path.
 #[derive(Debug, Default)]
-struct Occurrences {
+struct FilesOfPath {
     /// Number of files so far.
     count: usize,
     failure: Option<Error>,
