@@ -16,5 +16,6 @@ mod overlay_commits;
 mod overlay_links;
 mod overlays;
 mod policy;
+mod quota_links;
 mod shadows;
 mod sources;

@@ -237,21 +237,12 @@ async fn a_quota_counts_what_is_stored_where_a_mutation_is_sent_again_with_its_i
 }
 
 #[tokio::test]
-async fn a_quota_counts_nothing_below_a_link_that_is_deleted_or_replaced() -> Result<()> {
-    let own = OpContext::new();
-    for cx in [OpContext::new(), with_id("run-1")] {
-        let (_root, disk) = disk(&[("d/f", &"x".repeat(80)), ("e/g", ""), ("new", "")], &[("l", "d"), ("m", "d")]);
-        let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(100)).metered(Idempotency::new().layer(disk));
-        assert_eq!(meter.usage(&own).await?.bytes, 80);
-        files.delete(&cx, DeleteRequest::new(path("/l")).recursive()).await?;
-        assert_eq!(meter.usage(&own).await?.bytes, 80);
-        files.rename(&cx, RenameRequest::new(path("/new"), path("/m")).overwrite()).await?;
-        assert_eq!(meter.usage(&own).await?.bytes, 80);
-        let error = files.create_text("/b", &"x".repeat(30)).await.expect_err("110 bytes in all");
-        assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
-        assert_eq!(meter.usage(&own).await?, meter.recount(&own).await?);
-        assert_eq!(meter.of_actor(None).bytes, 0);
-    }
+async fn a_quota_charges_no_actor_for_the_changes_of_another_process() -> Result<()> {
+    let shared: Arc<dyn Backend> = Arc::new(Intercepted::new(store(), Arc::new(WrittenByAnotherProcess)));
+    let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(100)).metered(shared);
+    files.write(&with_id("run-1"), WriteRequest::new(path("/a"), "new")).await?;
+    assert_eq!(meter.of_actor(None).bytes, 3);
+    assert_eq!(meter.usage(&OpContext::new()).await?.bytes, "from another process".len() as u64);
     Ok(())
 }
 

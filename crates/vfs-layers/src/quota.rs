@@ -53,7 +53,8 @@ use self::usage_tracker::UsageTracker;
 ///   again still has to fit within the limits, as if it were made again.
 /// * If the outcome of a change is unknown (it was dropped, or failed with an error such as `timeout` or
 ///   `unavailable`), the files are counted again before the next change. The same holds after every failed rename,
-///   copy or recursive delete, which may have left a part.
+///   copy or recursive delete, which may have left a part; after a change whose size is not the expected one, for which
+///   the actor is charged but not credited; and after a recursive delete where there may be links.
 /// * The usage of an actor is the amount that its changes added, less the amount that they removed, since the layer was
 ///   created: an actor that deletes a file is credited with it, even if another actor wrote it. Usage can be negative.
 ///   Files that existed before, and differences found by a new count, belong to no actor. All callers without a name
@@ -266,23 +267,25 @@ impl QuotaState {
         let reservation = self.usage.reserve(cx.actor(), estimate.growth(), &path)?;
         let changes_many_files = changes_many_files(request.as_request_ref());
         let result = request.send(inner, cx).await;
-        let observed_change = match &observed {
-            Some(observed) if result.is_ok() => observed.end(inner, cx).await,
-            _ => None,
-        };
-        let change = result.as_ref().map(|output| {
-            let reported = estimate.change(Q::output_ref(output));
-            match observed {
-                // Anything else includes changes of other callers.
-                Some(_) => observed_change.filter(|change| change.is_zero() || Some(*change) == reported),
-                None => reported,
-            }
-        });
-        match change {
+        match &result {
             _ if !is_tracked => reservation.release(),
-            Ok(Some(change)) => reservation.commit(change),
+            Ok(output) => {
+                let reported = estimate.change(Q::output_ref(output));
+                let observed_change = match &observed {
+                    Some(observed) => observed.end(inner, cx).await,
+                    None => reported,
+                };
+                match observed_change {
+                    // Any other change includes those of other callers, which belong to no actor.
+                    Some(change) if change.is_zero() || Some(change) == reported => reservation.commit(change),
+                    change => reservation.commit_unknown(change),
+                }
+                if estimate.may_remove_links {
+                    self.usage.invalidate();
+                }
+            }
             Err(error) if !changes_many_files && is_unapplied(error.kind()) => reservation.release(),
-            Ok(None) | Err(_) => drop(reservation),
+            Err(_) => drop(reservation),
         }
         result
     }

@@ -4,8 +4,8 @@ use vfs_core::links::is_link;
 use vfs_core::operation::{OutputRef, RequestRef};
 use vfs_core::transfer::TransferMode;
 use vfs_core::{
-    Backend, EditRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result, StatRequest, VfsPath, WriteMode,
-    WriteRequest,
+    Backend, EditRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, ResolveRequest, Result, StatRequest,
+    VfsPath, WriteMode, WriteRequest,
 };
 
 use super::usage_tracker::StorageAmount;
@@ -17,6 +17,9 @@ pub(super) struct ChangeEstimate {
     after: StorageAmount,
     /// Size of the largest file that is created or grows, in bytes.
     pub(super) largest: u64,
+    /// Whether a directory is removed that may have links in it. Their sizes, which a listing shows, were not counted when the files
+    /// that they lead to grew.
+    pub(super) may_remove_links: bool,
 }
 
 impl ChangeEstimate {
@@ -40,16 +43,14 @@ impl ChangeEstimate {
                 let existing = stat_optional(inner, cx, &edit.path).await?;
                 Ok(one_file(existing.as_ref(), size_after_edit(inner, cx, edit).await?))
             }
-            RequestRef::Delete(delete) if delete.recursive => {
-                Ok(Self { before: measure_entry(inner, cx, &delete.path).await?, ..Self::default() })
-            }
             RequestRef::Delete(delete) => {
-                let existing = stat_optional(inner, cx, &delete.path).await?;
-                Ok(Self { before: file_amount(existing.as_ref()), ..Self::default() })
+                let before = removable_amount(inner, cx, &delete.path, delete.recursive).await?;
+                let may_remove_links = delete.recursive && inner.capabilities(&delete.path).links;
+                Ok(Self { before, may_remove_links, ..Self::default() })
             }
             RequestRef::Rename(rename) if rename.mode == TransferMode::Overwrite => {
-                let existing = stat_optional(inner, cx, &rename.to).await?;
-                Ok(Self { before: file_amount(existing.as_ref()), ..Self::default() })
+                let before = removable_amount(inner, cx, &rename.to, false).await?;
+                Ok(Self { before, ..Self::default() })
             }
             RequestRef::Copy(copy) => {
                 let existing = stat_optional(inner, cx, &copy.to).await?;
@@ -57,7 +58,7 @@ impl ChangeEstimate {
                     return Ok(Self::default());
                 }
                 let (after, largest) = measure(inner, cx, &copy.from).await?;
-                Ok(Self { before: file_amount(existing.as_ref()), after, largest })
+                Ok(Self { before: file_amount(existing.as_ref()), after, largest, ..Self::default() })
             }
             _ => Ok(Self::default()),
         }
@@ -69,7 +70,7 @@ impl ChangeEstimate {
     }
 
     /// Returns the actual change by `output`; `None` if it contradicts the state before, because another caller
-    /// changed the files.
+    /// changed the files, or because of links.
     pub(super) fn change(&self, output: OutputRef<'_>) -> Option<StorageAmount> {
         let had_file = self.before.files > 0;
         let one = |size| StorageAmount::of(1, size);
@@ -79,7 +80,8 @@ impl ChangeEstimate {
             }
             OutputRef::Edit(edit) => had_file.then(|| one(edit.size) - self.before),
             OutputRef::Copy(copy) => {
-                (copy.replaced == had_file).then(|| StorageAmount::of(copy.files, copy.bytes) - self.before)
+                let copied = StorageAmount::of(copy.files, copy.bytes);
+                (copy.replaced == had_file && copied == self.after).then(|| copied - self.before)
             }
             OutputRef::Rename(rename) => (rename.replaced == had_file).then(|| -self.before),
             OutputRef::Delete(delete) => (i128::from(delete.files) == self.before.files).then(|| -self.before),
@@ -102,6 +104,7 @@ fn one_file(existing: Option<&FileInfo>, size: Option<u64>) -> ChangeEstimate {
             before: file_amount(existing),
             after: StorageAmount::of(1, size),
             largest: if existing.is_some_and(|info| info.size >= size) { 0 } else { size },
+            ..ChangeEstimate::default()
         },
     }
 }
@@ -148,13 +151,26 @@ pub(super) async fn stat_optional(inner: &dyn Backend, cx: &OpContext, path: &Vf
     }
 }
 
-/// Returns the amount that `ls` shows at and below the entry `path`: zero for a link to a directory.
-pub(super) async fn measure_entry(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<StorageAmount> {
+/// Returns the amount that goes with the entry `path`, and with all below it if `recursive`: zero for a link, and for one of
+/// several names of a file, as the content remains.
+pub(super) async fn removable_amount(
+    inner: &dyn Backend,
+    cx: &OpContext,
+    path: &VfsPath,
+    recursive: bool,
+) -> Result<StorageAmount> {
+    if is_link(inner, cx, path).await? {
+        return Ok(StorageAmount::default());
+    }
     match stat_optional(inner, cx, path).await? {
-        Some(info) if info.is_dir && is_link(inner, cx, path).await? => Ok(StorageAmount::default()),
-        Some(info) if info.is_dir => Ok(measure(inner, cx, path).await?.0),
+        Some(info) if info.is_dir && recursive => Ok(measure(inner, cx, path).await?.0),
+        Some(info) if !info.is_dir && has_other_names(inner, cx, path).await? => Ok(StorageAmount::default()),
         info => Ok(file_amount(info.as_ref())),
     }
+}
+
+async fn has_other_names(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<bool> {
+    Ok(inner.capabilities(path).links && inner.resolve(cx, ResolveRequest::new(path.clone())).await?.names > 1)
 }
 
 /// Returns the amount of all files at and below `path`, following a link, and the size of the largest.

@@ -4,7 +4,7 @@ use vfs_core::operation::RequestRef;
 use vfs_core::transfer::TransferMode;
 use vfs_core::{Backend, OpContext, Result, VfsPath};
 
-use super::change_estimate::{file_amount, measure_entry, stat_optional};
+use super::change_estimate::{file_amount, removable_amount, stat_optional};
 use super::usage_tracker::StorageAmount;
 
 /// The paths of a change, with the amount that was stored there before it.
@@ -54,7 +54,7 @@ impl ObservedChange {
         for path in &self.paths {
             // The lock of one file does not exclude changes below a directory that has taken its place.
             let amount = if self.includes_below {
-                measure_entry(inner, cx, path).await?
+                removable_amount(inner, cx, path, true).await?
             } else {
                 file_amount(stat_optional(inner, cx, path).await?.as_ref())
             };

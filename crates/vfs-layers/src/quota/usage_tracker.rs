@@ -28,6 +28,10 @@ impl StorageAmount {
     pub(super) fn growth(self) -> Self {
         Self { files: self.files.max(0), bytes: self.bytes.max(0) }
     }
+
+    fn min(self, other: Self) -> Self {
+        Self { files: self.files.min(other.files), bytes: self.bytes.min(other.bytes) }
+    }
 }
 
 impl Add for StorageAmount {
@@ -188,6 +192,14 @@ impl QuotaReservation<'_> {
     /// Ends the reservation of a change that was made, with its actual size `change`.
     pub(super) fn commit(mut self, change: StorageAmount) {
         self.close(change);
+    }
+
+    /// Ends the reservation of a change that was made, but whose size differs from the `observed` one, or is unknown. The actor is
+    /// charged for growth, but not credited, and the files are counted again.
+    pub(super) fn commit_unknown(mut self, observed: Option<StorageAmount>) {
+        let growth = observed.map_or(self.growth, |observed| observed.growth().min(self.growth));
+        self.close(growth);
+        self.tracker.invalidate();
     }
 
     /// Ends the reservation of a change that was not made.
