@@ -16,7 +16,7 @@ use vfs_layers::Scoped;
 use vfs_local::{Durability, LocalConfig};
 use vfs_memory::MemoryBackend;
 use vfs_policy::{HardLinks, Policy, Rule, RuleEffect, RuleSet};
-use vfs_versions::OverlayBackend;
+use vfs_versions::{Checkpoints, OverlayBackend};
 
 pub(crate) fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("a valid path")
@@ -343,6 +343,21 @@ fn a_link_to_a_denied_directory_is_removed_whatever_is_in_that() {
             guarded.delete_file(&format!("/{at}")).await?;
         }
         assert!(root.path().join("secrets/key").exists() && root.path().join("secrets/broken").exists());
+        Ok(())
+    });
+}
+
+#[test]
+fn a_link_that_cannot_be_followed_is_deleted_behind_checkpoints() {
+    run(async {
+        let (_root, base) = disk(&[], &[("loop", "loop"), ("out", "/etc/passwd"), ("dangling", "missing")]);
+        let store: Arc<dyn Backend> = Arc::new(MemoryBackend::new());
+        let files = Checkpoints::new(store, path("/checkpoints")).over(base);
+        for at in ["/loop", "/out", "/dangling"] {
+            files.delete_file(at).await?;
+        }
+        let left = files.ls(&OpContext::new(), LsRequest::new(path("/"))).await?;
+        assert!(left.entries.is_empty() && left.problems.is_empty(), "{left:?}");
         Ok(())
     });
 }

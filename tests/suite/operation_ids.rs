@@ -42,7 +42,7 @@ impl Interceptor for FirstDeletionFails {
     }
 }
 
-/// A backend in which another process writes to a file whenever it was written to.
+/// A backend in which another process writes to the path of a change right after it.
 #[derive(Debug)]
 struct WrittenByAnotherProcess;
 
@@ -52,13 +52,15 @@ impl Interceptor for WrittenByAnotherProcess {
     }
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let written = match request.as_request_ref() {
-            RequestRef::Write(write) => Some(write.path.clone()),
+        let changed = match request.as_request_ref() {
+            RequestRef::Write(WriteRequest { path, .. })
+            | RequestRef::Delete(DeleteRequest { path, .. })
+            | RequestRef::Rename(RenameRequest { from: path, .. }) => Some(path.clone()),
             _ => None,
         };
         let output = request.send(inner, cx).await?;
-        if let Some(written) = written {
-            inner.write_text(written.as_str(), "from another process").await?;
+        if let Some(changed) = changed {
+            inner.write_text(changed.as_str(), "from another process").await?;
         }
         Ok(output)
     }
@@ -202,16 +204,59 @@ async fn a_rename_of_an_empty_directory_with_an_id_can_be_undone() -> Result<()>
 }
 
 #[tokio::test]
-async fn an_undo_of_a_mutation_with_an_id_keeps_what_another_process_wrote_after_it() -> Result<()> {
+async fn an_undo_keeps_what_another_process_wrote_after_the_change() -> Result<()> {
+    for (cx, has_id) in [(OpContext::new(), false), (with_id("run-1"), true)] {
+        for change in [Operation::Write, Operation::Delete, Operation::Rename] {
+            let inner = store();
+            inner.create_text("/a", "old").await?;
+            let shared = Intercepted::new(inner, Arc::new(WrittenByAnotherProcess));
+            let files = Checkpoints::new(store(), path("/checkpoints")).over(Arc::new(shared));
+            match change {
+                Operation::Delete => drop(files.delete(&cx, DeleteRequest::new(path("/a"))).await?),
+                Operation::Rename => drop(files.rename(&cx, RenameRequest::new(path("/a"), path("/b"))).await?),
+                _ => {
+                    let write = WriteRequest::new(path("/a"), "new").mode(WriteMode::Overwrite);
+                    files.write(&cx, write).await?;
+                }
+            }
+            // With an id, a path that is there again may mean that nothing was deleted or renamed: then there is no record.
+            let is_recorded = change == Operation::Write || !has_id;
+            let undone = files.undo(&OpContext::new(), 1).await.map(|report| report.files);
+            let expected = if is_recorded { Err(ErrorKind::Conflict) } else { Ok(0) };
+            assert_eq!(undone.map_err(|error| error.kind()), expected, "{change:?}, id: {has_id}");
+            assert_eq!(files.read_text("/a").await?, "from another process", "{change:?}, id: {has_id}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_deletion_that_is_sent_again_has_no_record_of_what_another_process_writes() -> Result<()> {
+    let inner = store();
+    inner.create_text("/a", "old").await?;
+    let files = Checkpoints::new(store(), path("/checkpoints")).over(Arc::clone(&inner));
+    files.delete(&with_id("run-1"), DeleteRequest::new(path("/a"))).await?;
+    files.create_text("/a", "new").await?;
+    let shared = Intercepted::new(inner, Arc::new(WrittenByAnotherProcess));
+    let again = Checkpoints::new(store(), path("/checkpoints")).over(Arc::new(shared));
+    again.delete(&with_id("run-1"), DeleteRequest::new(path("/a"))).await?;
+    assert_eq!(again.history(&OpContext::new()).await?.len(), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reported_version_is_recorded_if_the_file_cannot_be_read_after_the_change() -> Result<()> {
     let (inner, cx) = (store(), OpContext::new());
     inner.create_text("/a", "old").await?;
-    let shared = Intercepted::new(inner, Arc::new(WrittenByAnotherProcess));
-    let files = Checkpoints::new(store(), path("/checkpoints")).over(Arc::new(shared));
-    let request = || WriteRequest::new(path("/a"), "new").mode(WriteMode::Overwrite);
-    files.write(&with_id("run-1"), request()).await?;
-    let undone = files.undo(&cx, 1).await.map_err(|error| error.kind());
-    assert_eq!(undone.map(|report| report.files), Err(ErrorKind::Conflict));
-    assert_eq!(files.read_text("/a").await?, "from another process");
+    // The first two are before the change.
+    let lossy = FaultInjection::new(ErrorKind::Unavailable).only(Operation::Stat).every(3);
+    let checkpoints = Checkpoints::new(store(), path("/checkpoints"));
+    let files = checkpoints.clone().over(lossy.layer(Arc::clone(&inner)));
+    files.write(&with_id("run-1"), WriteRequest::new(path("/a"), "new").mode(WriteMode::Overwrite)).await?;
+    inner.write_text("/a", "from another process").await?;
+    let files = checkpoints.over(Arc::clone(&inner));
+    assert_eq!(files.undo(&cx, 1).await.map(|_| ()).map_err(|error| error.kind()), Err(ErrorKind::Conflict));
+    assert_eq!(inner.read_text("/a").await?, "from another process");
     Ok(())
 }
 

@@ -44,9 +44,11 @@ const DEFAULT_MAX_UNDO: u64 = 1000;
 /// * Before each `write`, `edit`, `delete`, `rename`, `copy`, `upload` and restore the contents of all files that it will
 ///   touch are stored, whole trees for directories, and afterwards the resulting versions. A change whose contents cannot be
 ///   stored is refused. Commands (`execute`) are not recorded, nor are changes that bypass the layer.
-/// * A change that failed has no record, nor has one with an operation id that leaves each file at its version, as it does when
-///   it is sent again. A change whose response was lost, that was dropped, or whose process ended is settled before the next one,
+/// * A change that failed has no record, nor has one with an operation id that leaves each file at its version, or a deleted or
+///   renamed path in its place, as it does when it is sent again. A change whose response was lost, that was dropped, or whose process ended is settled before the next one,
 ///   according to the files at that time.
+/// * The targets of a copy or rename are recorded with the versions that they have right after it. If another process writes to one
+///   in between, an undo takes its content for that of the operation.
 /// * The last 1,000 operations can be undone, or the number set by [`max_undo`](Self::max_undo). Contents that only older operations
 ///   name are removed when a snapshot is forgotten, and from time to time.
 /// * Changes, and other work that needs stable files, wait for each other. Reads do not wait.

@@ -113,7 +113,7 @@ impl UndoLog<'_> {
         }
     }
 
-    /// Saves `record` with the versions `after` of its files, or those at present.
+    /// Saves `record` with the versions `after` of its files, or those that the operation left.
     async fn complete(
         &mut self,
         files: &CallerFiles<'_>,
@@ -122,35 +122,37 @@ impl UndoLog<'_> {
     ) -> Result<()> {
         let after = match after {
             Some(after) => after,
-            None => versions(record.present_files(files).await?),
+            None => versions(record.left_files(files).await?),
         };
         record.complete(after);
         self.save(files.cx, &record).await
     }
 
-    /// Completes `record` like [`complete`](Self::complete), or removes it if its files have the same versions as before. Otherwise
-    /// an undo of this record would succeed without effect, and the record would take the place of an older one.
+    /// Completes `record` like [`complete`](Self::complete), or removes it if its operation had no effect. Otherwise an undo of this
+    /// record would succeed without effect, and the record would take the place of an older one.
     async fn complete_or_remove(
         &mut self,
         files: &CallerFiles<'_>,
         mut record: UndoRecord,
         after: Option<BTreeMap<VfsPath, Version>>,
     ) -> Result<()> {
-        record.complete(versions(record.present_files(files).await?));
-        // A rename of a directory without files can be undone, although its record names no files.
-        if record.operation == Operation::Rename
-            && record.files.is_empty()
-            && let Some(from) = record.roots.first()
-            && files.entry(from).await?.is_none()
-        {
-            return self.save(files.cx, &record).await;
+        if let (Operation::Delete | Operation::Rename, Some(removed)) = (record.operation, record.roots.first()) {
+            if files.entry(removed).await?.is_none() {
+                return self.complete(files, record, after).await;
+            }
+            self.remove(files.cx, &record).await;
+            return Ok(());
         }
-        // Another process may have changed the file since, so the present version is not the one that the operation left.
-        if let Some(after) = after
-            && record.has_effect()
-        {
-            record.complete(after);
-        }
+        let after = match (record.left_files(files).await.map(versions), after) {
+            (Ok(left), _) if !record.is_changed_by(&left) => {
+                self.remove(files.cx, &record).await;
+                return Ok(());
+            }
+            // Another process may have changed the file since, so the present version is not the one that the operation left.
+            (_, Some(after)) => after,
+            (left, None) => left?,
+        };
+        record.complete(after);
         self.save_or_remove(files.cx, &record).await
     }
 
@@ -237,18 +239,19 @@ pub(crate) enum OperationEffect {
 impl OperationEffect {
     pub(crate) fn of(record: &UndoRecord, output: Result<OutputRef<'_>, &Error>, may_be_replayed: bool) -> Self {
         match output {
-            Ok(output) if may_be_replayed => Self::PossibleReplay(reported_version(record, output)),
-            Ok(output) => Self::Success(reported_version(record, output)),
+            Ok(output) if may_be_replayed => Self::PossibleReplay(reported_versions(record, output)),
+            Ok(output) => Self::Success(reported_versions(record, output)),
             Err(error) if may_have_effect(error.kind()) => Self::Unknown,
             Err(_) => Self::NoEffect,
         }
     }
 }
 
-/// Returns the version in the result of an operation on one file.
-fn reported_version(record: &UndoRecord, output: OutputRef<'_>) -> Option<BTreeMap<VfsPath, Version>> {
+/// Returns the versions that an operation left, as far as its result determines them.
+fn reported_versions(record: &UndoRecord, output: OutputRef<'_>) -> Option<BTreeMap<VfsPath, Version>> {
     let [root] = &record.roots[..] else { return None };
     let version = match output {
+        OutputRef::Delete(_) => return Some(BTreeMap::new()),
         OutputRef::Write(write) | OutputRef::CommitWriter(write) => Some(&write.version),
         OutputRef::Edit(edit) => Some(&edit.version),
         OutputRef::Upload(upload) => upload.version.as_ref(),

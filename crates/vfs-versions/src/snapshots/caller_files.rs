@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use vfs_core::links::is_link;
 use vfs_core::operation::UnaryRequest as _;
 use vfs_core::transfer::{DownloadRequest, remove_empty_dirs};
 use vfs_core::{
@@ -32,11 +33,14 @@ pub(crate) struct CallerFiles<'a> {
 }
 
 impl CallerFiles<'_> {
-    /// Returns the entry at `path`, or `None`.
+    /// Returns the entry at `path`, or `None`, also for a link that leads nowhere, in a circle, or out of the backend.
     pub(crate) async fn entry(&self, path: &VfsPath) -> Result<Option<FileInfo>> {
         match self.inner.stat(self.cx, StatRequest::new(path.clone())).await {
             Ok(info) => Ok(Some(info)),
             Err(error) if error.is_absence() => Ok(None),
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidPath | ErrorKind::PathEscape) => {
+                if is_link(self.inner, self.cx, path).await? { Ok(None) } else { Err(error) }
+            }
             Err(error) => Err(error),
         }
     }

@@ -61,6 +61,25 @@ impl UndoRecord {
         Ok(present)
     }
 
+    /// Returns the present state of the files, without those that a rename cannot have left: another process has written them.
+    pub(crate) async fn left_files(&self, files: &CallerFiles<'_>) -> Result<CurrentFiles> {
+        let mut present = self.present_files(files).await?;
+        if let (Operation::Rename, [from, to]) = (self.operation, &self.roots[..]) {
+            let was_renamed = |path: &VfsPath| {
+                let source = path.strip_prefix(to).and_then(|rest| from.join(rest).ok());
+                source.is_some_and(|source| self.files.get(&source).is_some_and(|touched| touched.before.is_some()))
+            };
+            present.retain(|path, _| was_renamed(path));
+        }
+        Ok(present)
+    }
+
+    /// Returns whether the versions `after` differ from those before the operation.
+    pub(crate) fn is_changed_by(&self, after: &BTreeMap<VfsPath, Version>) -> bool {
+        let before = self.files.iter().filter_map(|(path, touched)| Some((path, &touched.before.as_ref()?.version)));
+        !before.eq(after)
+    }
+
     /// Sets the versions `after` as the result of the operation.
     pub(crate) fn complete(&mut self, after: BTreeMap<VfsPath, Version>) {
         for touched in self.files.values_mut() {
