@@ -297,8 +297,13 @@ async fn no_file_of_an_upload_is_replaced_by_an_earlier_one_that_failed_at_first
     let scoped = store();
     scoped.create_text("/d/x", "").await?;
     let scoped = FaultInjection::new(ErrorKind::Unavailable).only(Operation::Upload).next(1).layer(scoped);
+    // The mount resolves each path, as it has links and another mount below it.
+    let (_root, disk) = disk(&[], &[]);
+    let lossy_disk = FaultInjection::new(ErrorKind::Unavailable).only(Operation::Resolve).next(1).layer(disk);
+    let mounted = CompositeBackend::new(Idempotency::new().layer(lossy_disk)).with_mount("/m", store())?;
     let setups = [
         ("intercepted", lossy()),
+        ("composite", Arc::new(mounted)),
         ("scoped", Scoped::new(path("/d")).layer(scoped)),
         ("policy", Policy::new(Arc::new(FirstUploadIsDenied::default())).layer(store())),
     ];

@@ -1,6 +1,6 @@
 //! Facets of the namespace: commands, watches, trees, multi-modal reads and bulk transfers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -54,7 +54,8 @@ struct MountBatch<T> {
     items: Vec<T>,
 }
 
-/// Groups `items` by their mounts, in order. Returns an error for each path that belongs to no file.
+/// Groups `items` by their mounts, in order. Returns an error for each path that belongs to no file. Items of one path are all in a
+/// group, or all have the error.
 async fn group_by_mount<T>(
     files: &CompositeBackend,
     cx: &OpContext,
@@ -63,15 +64,16 @@ async fn group_by_mount<T>(
 ) -> (Vec<MountBatch<T>>, Vec<(usize, Error)>) {
     let table = files.table();
     let paths: Vec<_> = items.iter_mut().map(|item| path(item).clone()).collect();
-    let checks: Vec<_> = paths.iter().map(|at| inner_file(&table, cx, at)).collect();
-    let inner: Vec<_> = stream::iter(checks).buffered(MAX_CONCURRENT_CHECKS).collect().await;
+    let distinct: BTreeSet<_> = paths.iter().collect();
+    let checks: Vec<_> = distinct.into_iter().map(async |at| (at, inner_file(&table, cx, at).await)).collect();
+    let inner: BTreeMap<_, _> = stream::iter(checks).buffer_unordered(MAX_CONCURRENT_CHECKS).collect().await;
     let mut groups: BTreeMap<VfsPath, MountBatch<T>> = BTreeMap::new();
     let mut failures = Vec::new();
-    for (index, (mut item, inner)) in items.into_iter().zip(inner).enumerate() {
-        match inner {
-            Ok(inner) => *path(&mut item) = inner,
+    for (index, mut item) in items.into_iter().enumerate() {
+        match &inner[&paths[index]] {
+            Ok(inner) => *path(&mut item) = inner.clone(),
             Err(error) => {
-                failures.push((index, error));
+                failures.push((index, error.clone()));
                 continue;
             }
         }

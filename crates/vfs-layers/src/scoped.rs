@@ -255,7 +255,7 @@ impl Backend for ScopedBackend {
         let mut contexts = UploadContexts::new(cx);
         for file in files {
             let path = file.path.clone();
-            let response = match contexts.next(&path) {
+            let response = match contexts.next(&path, self.capabilities(&path).operation_ids) {
                 Ok(cx) => self.send_file(&cx, &path, file).await,
                 Err(error) => Err(error),
             };

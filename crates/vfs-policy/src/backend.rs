@@ -318,7 +318,7 @@ impl Backend for PolicyBackend {
         let mut contexts = UploadContexts::new(cx);
         for (place, file) in files.into_iter().enumerate() {
             let path = file.path.clone();
-            let file = match contexts.next(&path) {
+            let file = match contexts.next(&path, self.inner().capabilities(&path).operation_ids) {
                 Ok(_) => self.enforcer.permit(cx, file).await,
                 Err(error) => Err(error),
             };

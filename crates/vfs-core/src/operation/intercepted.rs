@@ -139,7 +139,7 @@ impl<I: Interceptor> Backend for Intercepted<I> {
         let mut contexts = UploadContexts::new(cx);
         for file in files {
             let path = file.path.clone();
-            let answer = match contexts.next(&path) {
+            let answer = match contexts.next(&path, self.capabilities(&path).operation_ids) {
                 Ok(cx) => self.call(&cx, file).await,
                 Err(error) => Err(error),
             };

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::backend::OperationIdSupport;
 use crate::context::OpContext;
 use crate::error::{Error, Result};
 use crate::path::VfsPath;
@@ -15,20 +16,21 @@ use crate::requests::FileUploadResponse;
 /// id of its own, which depends on the id of the caller and on the number of the occurrence: both changes are made, and neither is
 /// repeated if the upload is sent again.
 ///
-/// With an operation id, a file fails if an earlier one with its path failed, with the same error. Otherwise the earlier file would
-/// replace it when the upload is sent again.
+/// With an operation id that the backend remembers, a file fails if an earlier one with its path failed. Otherwise the earlier file
+/// would replace it when the upload is sent again. Paths that lead to one file by a link are not recognised as one.
 ///
 /// ```
+/// use vfs_core::backend::OperationIdSupport;
 /// use vfs_core::operation::UploadContexts;
 /// use vfs_core::{Error, ErrorKind, FileUploadResponse, OpContext, OperationId, VfsPath};
 ///
 /// let cx = OpContext::new().with_operation_id(OperationId::parse("run-7/step-3")?);
-/// let mut contexts = UploadContexts::new(&cx);
+/// let (mut contexts, stored) = (UploadContexts::new(&cx), OperationIdSupport::Stored);
 /// let path = VfsPath::parse("/a.txt")?;
-/// assert_eq!(contexts.next(&path)?.operation_id(), cx.operation_id());
-/// assert_ne!(contexts.next(&path)?.operation_id(), cx.operation_id());
+/// assert_eq!(contexts.next(&path, stored)?.operation_id(), cx.operation_id());
+/// assert_ne!(contexts.next(&path, stored)?.operation_id(), cx.operation_id());
 /// contexts.record(&FileUploadResponse::failed(path.clone(), Error::at(ErrorKind::Unavailable, &path)));
-/// assert!(contexts.next(&path).is_err_and(|error| error.kind() == ErrorKind::Unavailable));
+/// assert!(contexts.next(&path, stored).is_err_and(|error| error.kind() == ErrorKind::Unavailable));
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 #[derive(Debug)]
@@ -51,16 +53,21 @@ impl<'a> UploadContexts<'a> {
         Self { cx, paths: HashMap::new() }
     }
 
-    /// Returns the context of the next file of the upload, whose path is `path`.
+    /// Returns the context of the next file of the upload, whose path is `path`, for a backend with the `support` for operation ids.
     ///
     /// # Errors
     ///
-    /// That of an earlier file with this path, if the upload has an operation id.
-    pub fn next(&mut self, path: &VfsPath) -> Result<OpContext> {
-        let Some(id) = self.cx.operation_id() else { return Ok(self.cx.clone()) };
+    /// The kind of error with which an earlier file with this path failed.
+    pub fn next(&mut self, path: &VfsPath, support: OperationIdSupport) -> Result<OpContext> {
+        let id = self.cx.operation_id().filter(|_| support != OperationIdSupport::Ignored);
+        let Some(id) = id else { return Ok(self.cx.clone()) };
         let occurrences = self.paths.entry(path.clone()).or_default();
         if let Some(failure) = &occurrences.failure {
-            return Err(failure.clone());
+            let message = format!(
+                "an earlier file of this upload has the same path and failed, so this one was not written: {}",
+                failure.message()
+            );
+            return Err(Error::new(failure.kind(), message).with_path(path));
         }
         let id = id.of_occurrence(occurrences.count);
         occurrences.count += 1;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use futures::stream::{self, StreamExt as _};
+use vfs_core::backend::OperationIdSupport;
 use vfs_core::operation::UploadContexts;
 use vfs_core::{Error, ErrorKind, FileUploadResponse, OpContext, Result, UploadRequest, WriteRequest};
 
@@ -32,7 +33,7 @@ pub(super) async fn upload_all<S: Store>(
         // Each file with an operation id is recorded on its own.
         let is_recorded = view.cx.operation_id().is_some() && view.store().as_operations().is_some();
         if view.batches().is_none() || is_recorded {
-            let wave = wave.into_iter().map(|file| (contexts.next(&file.path), file));
+            let wave = wave.into_iter().map(|file| (contexts.next(&file.path, OperationIdSupport::Stored), file));
             let uploaded = upload_each_with(view, wave.collect()).await;
             uploaded.iter().for_each(|response| contexts.record(response));
             responses.extend(uploaded);
