@@ -69,26 +69,44 @@ impl ChangeAttemptRecord {
         self.doubtful.load(Ordering::Relaxed)
     }
 
-    fn record(&self, result: &Result<HttpResponse, HttpError>) {
-        let is_clear = match result {
+    /// Waits for the response to a request that changes the object, and records whether it is clear. The change is doubtful until
+    /// then, also if this future is dropped, as it is after a timeout.
+    async fn record(
+        &self,
+        response: impl Future<Output = Result<HttpResponse, HttpError>>,
+    ) -> Result<HttpResponse, HttpError> {
+        let was_doubtful = self.doubtful.swap(true, Ordering::Relaxed);
+        let result = response.await;
+        let is_clear = match &result {
             Ok(response) => !response.status().is_server_error(),
             Err(error) => error.kind() == HttpErrorKind::Connect,
         };
-        if !is_clear {
-            self.mark_doubtful();
+        if is_clear {
+            self.doubtful.store(was_doubtful, Ordering::Relaxed);
         }
+        result
     }
 
-    /// Reads the response to a request that joins the parts of an object to its end, and returns it.
+    /// Waits for the response to a request that joins the parts of an object like [`record`](Self::record), to its end.
     ///
     /// The service begins the response before it has joined the parts, so the status `200` alone does not mean success.
-    async fn record_completion(&self, response: HttpResponse) -> Result<HttpResponse, HttpError> {
-        let (parts, body) = response.into_parts();
-        let body = body.bytes().await.inspect_err(|_| self.mark_doubtful())?;
-        if parts.status.is_success() && !is_completion(&body) {
+    async fn record_completion(
+        &self,
+        response: impl Future<Output = Result<HttpResponse, HttpError>>,
+    ) -> Result<HttpResponse, HttpError> {
+        let mut is_completed = true;
+        let result = self
+            .record(async {
+                let (parts, body) = response.await?.into_parts();
+                let body = body.bytes().await?;
+                is_completed = !parts.status.is_success() || is_completion(&body);
+                Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(body)))
+            })
+            .await;
+        if !is_completed {
             self.mark_doubtful();
         }
-        Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(body)))
+        result
     }
 
     /// Records that the change may have been applied without a response that says so.
@@ -125,7 +143,7 @@ impl OperationTimeout {
         Self(Some(limit))
     }
 
-    /// Runs an operation within the timeout. A timeout marks the change of the operation as doubtful.
+    /// Runs an operation within the timeout.
     pub(super) async fn of<T>(
         self,
         operation: impl Future<Output = object_store::Result<T>>,
@@ -134,8 +152,17 @@ impl OperationTimeout {
         if let Ok(outcome) = tokio::time::timeout(limit, operation).await {
             return Ok(outcome?);
         }
-        let _ = CHANGE.try_with(ChangeAttemptRecord::mark_doubtful);
         Err(BucketError::unanswered())
+    }
+}
+
+/// Returns whether the response to `request` may leave it open what is stored. A look-up changes nothing, and the parts of an upload
+/// are no object before its completion.
+fn changes_object(request: &HttpRequest) -> bool {
+    match *request.method() {
+        Method::PUT | Method::DELETE => !is_multipart(request),
+        Method::POST => is_multipart(request),
+        _ => false,
     }
 }
 
@@ -231,15 +258,13 @@ impl HttpService for HttpConnection {
             request.headers_mut().insert(name, value);
         }
         let is_completion = *request.method() == Method::POST && is_multipart(&request);
-        let is_look_up = request.method().is_safe();
-        let result = HttpService::call(&self.client, request).await;
-        if let Some(change) = change.as_ref().filter(|_| !is_look_up) {
-            change.record(&result);
-        }
-        let mut response = result?;
-        if let Some(change) = change.filter(|_| is_completion) {
-            response = change.record_completion(response).await?;
-        }
+        let change = change.filter(|_| changes_object(&request));
+        let response = HttpService::call(&self.client, request);
+        let response = match change {
+            Some(change) if is_completion => change.record_completion(response).await?,
+            Some(change) => change.record(response).await?,
+            None => response.await?,
+        };
         if wants_raw_keys && response.status().is_success() { extract_listing(response).await } else { Ok(response) }
     }
 }

@@ -125,15 +125,32 @@ async fn a_staged_put_whose_answer_was_lost_is_recognised_at_the_second_attempt(
 #[tokio::test]
 async fn a_staged_put_whose_completion_was_not_sent_has_a_known_outcome() {
     let server = Server::start().await;
-    let store = BucketStore::open(server.config().max_retries(0)).await.expect("a store");
+    let config = server.config().max_retries(0).request_timeout(Duration::from_secs(1));
+    let store = BucketStore::open(config.retry_timeout(Duration::from_secs(1))).await.expect("a store");
     let (_, value) = stage(&store, &key("/a"), "text").await;
-    // The second of two requests for the version of the object, right before the completion.
-    server.plan(Method::HEAD, [Fate::Done, Fate::Status(500, "")]);
-    server.take_seen(&Method::POST);
-    let error = store.put(&key("/a"), value.clone(), &Precondition::Absent).await.expect_err("it failed");
-    assert_eq!((error.kind(), server.take_seen(&Method::POST)), (ErrorKind::Unavailable, 0), "{error}");
-    assert!(!error.message().contains("may still be") && !error.message().contains("unknown"), "{error}");
+    for fate in [Fate::Status(500, ""), Fate::Never] {
+        // The second of two requests for the version of the object, right before the completion.
+        server.plan(Method::HEAD, [Fate::Done, fate.clone()]);
+        server.take_seen(&Method::POST);
+        let error = store.put(&key("/a"), value.clone(), &Precondition::Absent).await.expect_err("it failed");
+        assert!(error.is_temporary(), "{fate:?}: {error}");
+        assert_eq!(server.take_seen(&Method::POST), 0, "{fate:?}");
+        assert!(!error.message().contains("may still be") && !error.message().contains("unknown"), "{fate:?}: {error}");
+    }
     done(store.put(&key("/a"), value, &Precondition::Absent).await.expect("a put"));
+}
+
+#[tokio::test]
+async fn a_large_put_is_tried_again_although_its_parts_cannot_be_removed() {
+    let server = Server::start().await;
+    let store = BucketStore::open(server.config().max_retries(0)).await.expect("a store");
+    let one = put(&store, &key("/a"), "one").await;
+    let value = NewValue::new(Bytes::from(vec![b'x'; (16 << 20) + 1]), at(5));
+    // The first request begins the upload, the second is refused, so that the put is tried again.
+    server.plan(Method::POST, [Fate::Done, Fate::Status(412, "")]);
+    server.plan(Method::DELETE, [Fate::Status(500, "")]);
+    let outcome = store.put(&key("/a"), value, &Precondition::Version(one.version.clone())).await;
+    assert!(outcome.as_ref().is_ok_and(|outcome| matches!(outcome, PutOutcome::Applied(_))), "{outcome:?}");
 }
 
 #[tokio::test]
