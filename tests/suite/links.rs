@@ -9,8 +9,8 @@ use tokio::runtime::Runtime;
 use vfs_composite::CompositeBackend;
 use vfs_core::search::LinkMode;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, ErrorKind, GlobRequest, GrepRequest, Layer, LsRequest, OpContext, RenameRequest,
-    Result, StatRequest, UploadRequest, Version, VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, GlobRequest, GrepRequest, Layer, LsRequest, OpContext,
+    RenameRequest, Result, StatRequest, UploadRequest, Version, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_layers::Scoped;
 use vfs_local::{Durability, LocalConfig};
@@ -350,7 +350,7 @@ fn a_link_to_a_denied_directory_is_removed_whatever_is_in_that() {
 #[test]
 fn a_link_that_cannot_be_followed_is_deleted_behind_checkpoints() {
     run(async {
-        let (_root, base) = disk(&[], &[("loop", "loop"), ("out", "/etc/passwd"), ("dangling", "missing")]);
+        let (root, base) = disk(&[], &[("loop", "loop"), ("out", "/etc/passwd"), ("dangling", "missing")]);
         let store: Arc<dyn Backend> = Arc::new(MemoryBackend::new());
         let files = Checkpoints::new(store, path("/checkpoints")).over(base);
         for at in ["/loop", "/out", "/dangling"] {
@@ -358,6 +358,25 @@ fn a_link_that_cannot_be_followed_is_deleted_behind_checkpoints() {
         }
         let left = files.ls(&OpContext::new(), LsRequest::new(path("/"))).await?;
         assert!(left.entries.is_empty() && left.problems.is_empty(), "{left:?}");
+        files.create_text("/d/f", "text").await?;
+        symlink("loop", root.path().join("d/loop")).expect("the directory is ours");
+        files.delete(&OpContext::new(), DeleteRequest::new(path("/d")).recursive()).await?;
+        files.undo(&OpContext::new(), 1).await?;
+        assert_eq!(files.read_text("/d/f").await?, "text");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_rename_of_a_link_that_leads_to_a_file_only_afterwards_is_undone() {
+    run(async {
+        let (root, base) = disk(&[("f", "text"), ("x/d/g", "beside")], &[("x/d/l", "../f")]);
+        let store: Arc<dyn Backend> = Arc::new(MemoryBackend::new());
+        let files = Checkpoints::new(store, path("/checkpoints")).over(base);
+        files.rename(&OpContext::new(), RenameRequest::new(path("/x/d"), path("/d2"))).await?;
+        assert_eq!(files.read_text("/d2/l").await?, "text");
+        files.undo(&OpContext::new(), 1).await?;
+        assert!(root.path().join("x/d/l").is_symlink() && !files.exists("/d2").await?);
         Ok(())
     });
 }

@@ -205,7 +205,7 @@ impl UndoLog<'_> {
             }
             Err(error) => return Err(error),
         };
-        record.complete(versions(record.present_files(files).await?));
+        record.complete(versions(record.left_files(files).await?));
         self.save_or_remove(files.cx, &record).await
     }
 

@@ -67,17 +67,26 @@ impl CallerFiles<'_> {
             let message = "the directory has more files than a listing returns, so it cannot be recorded as a whole";
             return Err(Error::new(ErrorKind::Unsupported, message).with_path(directory));
         }
-        // A link that leads nowhere has no content to be stored.
-        let hides_content = |problem: &Problem| !matches!(problem.code, ErrorKind::NotFound | ErrorKind::PathEscape);
-        let is_excluded = |problem: &Problem| VfsPath::parse(&problem.path).is_ok_and(|path| self.is_excluded(&path));
-        match listing.problems.iter().find(|problem| hides_content(problem) && !is_excluded(problem)) {
-            None => Ok(listing.entries),
-            Some(problem) => {
+        for problem in &listing.problems {
+            if self.hides_content(problem).await? {
                 let message = "the entry cannot be read, so its content cannot be stored; make it readable, or exclude \
                                it from the checkpoints";
-                Err(Error::new(ErrorKind::Unsupported, message).with_path_text(&problem.path))
+                return Err(Error::new(ErrorKind::Unsupported, message).with_path_text(&problem.path));
             }
         }
+        Ok(listing.entries)
+    }
+
+    /// Returns whether the entry of a listing's problem has a content that cannot be stored. A link that leads nowhere, in a circle or
+    /// out of the backend has none.
+    async fn hides_content(&self, problem: &Problem) -> Result<bool> {
+        let Ok(path) = VfsPath::parse(&problem.path) else { return Ok(true) };
+        Ok(match problem.code {
+            _ if self.is_excluded(&path) => false,
+            ErrorKind::NotFound | ErrorKind::PathEscape => false,
+            ErrorKind::InvalidPath => !is_link(self.inner, self.cx, &path).await?,
+            _ => true,
+        })
     }
 
     pub(crate) fn is_excluded(&self, path: &VfsPath) -> bool {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use vfs_core::links::is_link;
 use vfs_core::{Error, ErrorKind, Operation, RenameRequest, Result, Version, VfsPath};
 
 use super::undo_record::{UndoRecord, versions};
@@ -115,10 +116,10 @@ impl UndoLog<'_> {
         files: &CallerFiles<'_>,
         mut record: UndoRecord,
     ) -> Result<(RenewedVersions, u64), TransitionFailure> {
-        let present = record.present_files(files).await?;
         if !record.is_done {
-            record.complete(versions(present.clone()));
+            record.complete(versions(record.left_files(files).await?));
         }
+        let present = record.present_files(files).await?;
         let plan = UndoPlan::new(files, &record, &present).await?;
         if plan.is_whole
             && let Some(versions) = undo_rename(files, &record, &present).await?
@@ -184,9 +185,15 @@ async fn undo_rename(
     present: &CurrentFiles,
 ) -> Result<Option<BTreeMap<VfsPath, Version>>> {
     let (Operation::Rename, [from, to]) = (record.operation, &record.roots[..]) else { return Ok(None) };
-    let is_new = |path: &VfsPath| record.files.get(path).is_none_or(|touched| touched.before.is_some());
-    if present.keys().any(|path| is_new(path) || path.starts_with(from)) || files.entry(to).await?.is_none() {
+    if present.keys().any(|path| path.starts_with(from)) || files.entry(to).await?.is_none() {
         return Ok(None);
+    }
+    let is_new = |path: &VfsPath| record.files.get(path).is_none_or(|touched| touched.before.is_some());
+    for path in present.keys().filter(|path| is_new(path)) {
+        // A link that led nowhere before the rename may lead to a file now.
+        if !is_link(files.inner, files.cx, path).await? {
+            return Ok(None);
+        }
     }
     if record.files.iter().any(|(path, touched)| path.starts_with(to) && touched.before.is_some()) {
         return Ok(None);

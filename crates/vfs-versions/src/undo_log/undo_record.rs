@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use vfs_core::{OpContext, Operation, Result, Version, VfsPath};
 
-use crate::snapshots::caller_files::{CallerFiles, CurrentFiles};
+use crate::snapshots::caller_files::{CallerFiles, CurrentFile, CurrentFiles};
 use crate::versioned_entry::StoredFile;
 
 /// Undo record of one operation: `undo/<number>.json`.
@@ -61,15 +61,20 @@ impl UndoRecord {
         Ok(present)
     }
 
-    /// Returns the present state of the files, without those that a rename cannot have left: another process has written them.
+    /// Returns the present state of the files, as far as the operation can have left it: a file that is new after a delete, or that
+    /// a rename has not moved, was written by another process.
     pub(crate) async fn left_files(&self, files: &CallerFiles<'_>) -> Result<CurrentFiles> {
         let mut present = self.present_files(files).await?;
-        if let (Operation::Rename, [from, to]) = (self.operation, &self.roots[..]) {
-            let was_renamed = |path: &VfsPath| {
+        let before = |path: &VfsPath| self.files.get(path).and_then(|touched| touched.before.as_ref());
+        let is_unchanged =
+            |path: &VfsPath, file: &CurrentFile| before(path).is_some_and(|before| before.version == file.version);
+        match (self.operation, &self.roots[..]) {
+            (Operation::Delete, _) => present.retain(|path, file| is_unchanged(path, file)),
+            (Operation::Rename, [from, to]) => present.retain(|path, file| {
                 let source = path.strip_prefix(to).and_then(|rest| from.join(rest).ok());
-                source.is_some_and(|source| self.files.get(&source).is_some_and(|touched| touched.before.is_some()))
-            };
-            present.retain(|path, _| was_renamed(path));
+                is_unchanged(path, file) || source.is_some_and(|source| before(&source).is_some())
+            }),
+            _ => {}
         }
         Ok(present)
     }

@@ -115,7 +115,7 @@ async fn a_change_whose_process_ended_is_settled_by_the_present_files() {
         fixture.inner.create_text("/a", "one").await.expect("written");
         let unresponsive = Intercepted::new(
             Arc::<MemoryBackend>::clone(&fixture.inner) as Arc<dyn Backend>,
-            Arc::new(Unresponsive { has_happened }),
+            Arc::new(Unresponsive { operation: Operation::Write, has_happened }),
         );
         let dead = checkpoints(&fixture.store).over(Arc::new(unresponsive));
         let mut write = Box::pin(dead.write_text("/a", "two"));
@@ -128,9 +128,10 @@ async fn a_change_whose_process_ended_is_settled_by_the_present_files() {
     }
 }
 
-/// Performs a write, or does not, and never responds.
+/// Performs an operation, or does not, and never responds.
 #[derive(Debug)]
 struct Unresponsive {
+    operation: Operation,
     has_happened: bool,
 }
 
@@ -140,7 +141,7 @@ impl Interceptor for Unresponsive {
     }
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        if Q::OPERATION != Operation::Write {
+        if Q::OPERATION != self.operation {
             return request.send(inner, cx).await;
         }
         if self.has_happened {
@@ -152,6 +153,26 @@ impl Interceptor for Unresponsive {
     fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
         call.start(cx)
     }
+}
+
+#[tokio::test]
+async fn a_deletion_whose_process_ended_is_settled_without_what_others_wrote_since() {
+    let fixture = fixture();
+    fixture.inner.create_text("/d/a", "one").await.expect("written");
+    let unresponsive = Intercepted::new(
+        Arc::<MemoryBackend>::clone(&fixture.inner) as Arc<dyn Backend>,
+        Arc::new(Unresponsive { operation: Operation::Delete, has_happened: true }),
+    );
+    let dead = checkpoints(&fixture.store).over(Arc::new(unresponsive));
+    let own = cx();
+    let mut delete = Box::pin(dead.delete(&own, DeleteRequest::new(path("/d")).recursive()));
+    assert!(futures::poll!(&mut delete).is_pending());
+    drop(delete);
+    fixture.inner.create_text("/d/a", "two").await.expect("written");
+    fixture.inner.create_text("/d/b", "new").await.expect("written");
+    let error = fixture.again().undo(&own, 1).await.expect_err("another process has written the file");
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    fixture.has(&[("/d/a", "two"), ("/d/b", "new")]);
 }
 
 #[tokio::test]
