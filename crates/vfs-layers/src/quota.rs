@@ -45,8 +45,11 @@ use self::usage_tracker::UsageTracker;
 /// * Bytes and files are counted once, by a recursive `ls` of the inner backend before the first change, and then
 ///   updated by each change. The growth of a change is reserved before the change and released if it fails, so that
 ///   concurrent changes cannot exceed a limit together. A change that does not grow is never refused.
+/// * The files are counted as the caller of that change sees them. If callers see different files, as in a store with a
+///   namespace for each actor, give each of them a backend and a quota of its own.
+/// * A file that is written in chunks is counted at its commit.
 /// * Changes of one file exclude each other, and changes of whole trees (rename, copy, recursive delete) exclude all
-///   others. Each costs a `stat` before it, and an edit is computed twice.
+///   others. Each costs a `stat` before it, and up to three `resolve`s where there are links; an edit is computed twice.
 /// * A backend that remembers operation ids may answer a change with an id by the result of an earlier call, and change
 ///   nothing. Such a change is therefore counted by comparing its paths before and after it, which costs two more
 ///   `stat`s, or listings of the directories that are deleted, renamed over others, or copied to. A change that is sent
@@ -54,7 +57,8 @@ use self::usage_tracker::UsageTracker;
 /// * If the outcome of a change is unknown (it was dropped, or failed with an error such as `timeout` or
 ///   `unavailable`), the files are counted again before the next change. The same holds after every failed rename,
 ///   copy or recursive delete, which may have left a part; after a change whose size is not the expected one, for which
-///   the actor is charged but not credited; and after a recursive delete where there may be links.
+///   the actor is charged but not credited; and after one that removes a link, one of several names of a file, or a
+///   directory where there may be links.
 /// * The usage of an actor is the amount that its changes added, less the amount that they removed, since the layer was
 ///   created: an actor that deletes a file is credited with it, even if another actor wrote it. Usage can be negative.
 ///   Files that existed before, and differences found by a new count, belong to no actor. All callers without a name

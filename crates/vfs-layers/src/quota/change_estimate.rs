@@ -17,8 +17,8 @@ pub(super) struct ChangeEstimate {
     after: StorageAmount,
     /// Size of the largest file that is created or grows, in bytes.
     pub(super) largest: u64,
-    /// Whether a directory is removed that may have links in it. Their sizes, which a listing shows, were not counted when the files
-    /// that they lead to grew.
+    /// Whether links or further names of files may be removed. A listing shows each of them as a file, with a size that was not
+    /// counted when the file grew.
     pub(super) may_remove_links: bool,
 }
 
@@ -44,13 +44,14 @@ impl ChangeEstimate {
                 Ok(one_file(existing.as_ref(), size_after_edit(inner, cx, edit).await?))
             }
             RequestRef::Delete(delete) => {
-                let before = removable_amount(inner, cx, &delete.path, delete.recursive).await?;
-                let may_remove_links = delete.recursive && inner.capabilities(&delete.path).links;
+                let (before, entry) = removable_amount(inner, cx, &delete.path, delete.recursive).await?;
+                let may_have_links = entry == RemovedEntry::Directory && inner.capabilities(&delete.path).links;
+                let may_remove_links = entry == RemovedEntry::Link || (delete.recursive && may_have_links);
                 Ok(Self { before, may_remove_links, ..Self::default() })
             }
             RequestRef::Rename(rename) if rename.mode == TransferMode::Overwrite => {
-                let before = removable_amount(inner, cx, &rename.to, false).await?;
-                Ok(Self { before, ..Self::default() })
+                let (before, entry) = removable_amount(inner, cx, &rename.to, false).await?;
+                Ok(Self { before, may_remove_links: entry == RemovedEntry::Link, ..Self::default() })
             }
             RequestRef::Copy(copy) => {
                 let existing = stat_optional(inner, cx, &copy.to).await?;
@@ -151,22 +152,34 @@ pub(super) async fn stat_optional(inner: &dyn Backend, cx: &OpContext, path: &Vf
     }
 }
 
+/// Kind of an entry that is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RemovedEntry {
+    /// A directory.
+    Directory,
+    /// A file with one name, or nothing.
+    File,
+    /// A link, or one of several names of a file.
+    Link,
+}
+
 /// Returns the amount that goes with the entry `path`, and with all below it if `recursive`: zero for a link, and for one of
-/// several names of a file, as the content remains.
+/// several names of a file, as the content remains. Below a directory both count as `ls` shows them.
 pub(super) async fn removable_amount(
     inner: &dyn Backend,
     cx: &OpContext,
     path: &VfsPath,
     recursive: bool,
-) -> Result<StorageAmount> {
+) -> Result<(StorageAmount, RemovedEntry)> {
     if is_link(inner, cx, path).await? {
-        return Ok(StorageAmount::default());
+        return Ok((StorageAmount::default(), RemovedEntry::Link));
     }
-    match stat_optional(inner, cx, path).await? {
-        Some(info) if info.is_dir && recursive => Ok(measure(inner, cx, path).await?.0),
-        Some(info) if !info.is_dir && has_other_names(inner, cx, path).await? => Ok(StorageAmount::default()),
-        info => Ok(file_amount(info.as_ref())),
-    }
+    Ok(match stat_optional(inner, cx, path).await? {
+        Some(info) if info.is_dir && recursive => (measure(inner, cx, path).await?.0, RemovedEntry::Directory),
+        Some(info) if info.is_dir => (StorageAmount::default(), RemovedEntry::Directory),
+        Some(_) if has_other_names(inner, cx, path).await? => (StorageAmount::default(), RemovedEntry::Link),
+        info => (file_amount(info.as_ref()), RemovedEntry::File),
+    })
 }
 
 async fn has_other_names(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<bool> {

@@ -54,7 +54,7 @@ impl ObservedChange {
         for path in &self.paths {
             // The lock of one file does not exclude changes below a directory that has taken its place.
             let amount = if self.includes_below {
-                removable_amount(inner, cx, path, true).await?
+                removable_amount(inner, cx, path, true).await?.0
             } else {
                 file_amount(stat_optional(inner, cx, path).await?.as_ref())
             };
