@@ -163,8 +163,8 @@ pub trait Backend: Debug + Display + Send + Sync + 'static {
     /// Searches file contents and streams the matches, in the order of [`grep`](Self::grep). Dropping the stream ends the search.
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>>;
 
-    /// Writes whole files, replacing existing ones. Each file succeeds or fails alone, except that with a remembered operation id a
-    /// file fails if an earlier one with its path did; results are in the order of the request.
+    /// Writes whole files, replacing existing ones. Each path succeeds or fails alone; of several files of one path, the later ones
+    /// can fail because an earlier one did. Results are in the order of the request.
     async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse>;
 
     /// Reads whole files. Each file succeeds or fails alone; results are in the order of the request.

@@ -29,11 +29,15 @@ pub(super) async fn upload_all<S: Store>(
 ) -> Vec<FileUploadResponse> {
     let mut responses = Vec::with_capacity(files.len());
     let mut contexts = UploadContexts::new(&view.cx);
+    let support = match view.store().as_operations() {
+        Some(_) => OperationIdSupport::Stored,
+        None => OperationIdSupport::Ignored,
+    };
     for wave in split_by_order(files) {
         // Each file with an operation id is recorded on its own.
-        let is_recorded = view.cx.operation_id().is_some() && view.store().as_operations().is_some();
+        let is_recorded = view.cx.operation_id().is_some() && support == OperationIdSupport::Stored;
         if view.batches().is_none() || is_recorded {
-            let wave = wave.into_iter().map(|file| (contexts.next(&file.path, OperationIdSupport::Stored), file));
+            let wave = wave.into_iter().map(|file| (contexts.next(&file.path, support), file));
             let uploaded = upload_each_with(view, wave.collect()).await;
             uploaded.iter().for_each(|response| contexts.record(response));
             responses.extend(uploaded);

@@ -156,14 +156,16 @@ impl OperationTimeout {
     }
 }
 
-/// Returns whether the response to `request` may leave it open what is stored. A look-up changes nothing, and the parts of an upload
-/// are no object before its completion.
+/// Returns whether `request` may change an object. The parts of an upload are no object before its completion.
 fn changes_object(request: &HttpRequest) -> bool {
-    match *request.method() {
-        Method::PUT | Method::DELETE => !is_multipart(request),
-        Method::POST => is_multipart(request),
+    let has_parameter = |wanted| request.uri().query().is_some_and(|query| query.split('&').any(|part| part == wanted));
+    let is_part = match *request.method() {
+        // Azure stores the parts of a blob as blocks.
+        Method::PUT | Method::DELETE => is_multipart(request) || has_parameter("comp=block"),
+        Method::POST => has_parameter("uploads") || has_parameter("uploads="),
         _ => false,
-    }
+    };
+    !request.method().is_safe() && !is_part
 }
 
 fn is_multipart(request: &HttpRequest) -> bool {
@@ -278,4 +280,35 @@ async fn extract_listing(response: HttpResponse) -> Result<HttpResponse, HttpErr
     let rest = listing.without_objects();
     parts.extensions.insert(listing);
     Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(rest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::client::HttpRequestBody;
+
+    use super::*;
+
+    #[test]
+    fn a_request_that_may_change_an_object_is_distinguished_from_look_ups_and_parts() {
+        for (method, target, expected) in [
+            (Method::GET, "/files/a", false),
+            (Method::HEAD, "/files/a", false),
+            (Method::PUT, "/files/a", true),
+            (Method::DELETE, "/files/a", true),
+            (Method::POST, "/files/a?uploads", false),
+            (Method::POST, "/files/a?uploads=", false),
+            (Method::PUT, "/files/a?partNumber=1&uploadId=u", false),
+            (Method::DELETE, "/files/a?uploadId=u", false),
+            (Method::POST, "/files/a?uploadId=u", true),
+            (Method::POST, "/files?delete", true),
+            (Method::PUT, "/files/a?comp=block&blockid=1", false),
+            (Method::PUT, "/files/a?comp=blocklist", true),
+            (Method::POST, "/files?restype=container&comp=batch", true),
+        ] {
+            let mut request = HttpRequest::new(HttpRequestBody::empty());
+            *request.method_mut() = method;
+            *request.uri_mut() = target.parse().expect("a target");
+            assert_eq!(changes_object(&request), expected, "{} {target}", request.method());
+        }
+    }
 }

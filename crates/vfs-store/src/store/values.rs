@@ -211,13 +211,18 @@ pub(crate) fn check_staged(namespace: &Namespace, writes: &[Write]) -> Result<()
 pub enum BatchOutcome {
     /// The batch was applied. Metadata of the new value for each write, in their order; of a removal, of the removed value.
     Applied(Vec<StoredMeta>),
-    /// A condition failed, and nothing was changed. The path of the first one that failed, and the metadata of its value.
+    /// A condition failed, and nothing was changed. The path of the first one that failed, and the metadata of the value at that path:
+    /// for [`Condition::NothingBelow`] too, and `None` at the missing source of a move or copy.
     PreconditionFailed(VfsPath, Option<StoredMeta>),
 }
 
 impl BatchOutcome {
     /// Returns the outcome of a batch of one write as that of a put or delete.
-    pub(crate) fn into_single(self) -> Result<PutOutcome> {
+    ///
+    /// # Errors
+    ///
+    /// `internal` for an applied batch without a write.
+    pub fn into_single(self) -> Result<PutOutcome> {
         match self {
             BatchOutcome::Applied(mut stored) => stored.pop().map(PutOutcome::Applied).ok_or_else(|| {
                 Error::new(ErrorKind::Internal, "internal: the store returned no metadata of a write that it applied")
