@@ -137,3 +137,19 @@ async fn a_link_that_cannot_be_followed_is_deleted() -> Result<()> {
     }
     Ok(())
 }
+
+#[tokio::test]
+async fn a_copy_over_a_link_is_counted_where_the_link_leads() -> Result<()> {
+    for context in contexts() {
+        for target in ["/link", "/dangling"] {
+            let (_root, disk) =
+                disk(&[("f", ""), ("big", &"x".repeat(400))], &[("link", "f"), ("dangling", "missing")]);
+            let (files, meter) = metered(disk);
+            files.copy(&context(0), CopyRequest::new(path("/big"), path(target)).overwrite()).await?;
+            assert_eq!((meter.usage(&context(1)).await?.bytes, meter.of_actor(None).bytes), (800, 400), "{target}");
+            let error = files.create_text("/b", &"x".repeat(300)).await.expect_err("1,100 bytes in all");
+            assert_eq!(error.kind(), ErrorKind::QuotaExceeded, "{target}");
+        }
+    }
+    Ok(())
+}

@@ -4,7 +4,7 @@ use vfs_core::operation::RequestRef;
 use vfs_core::transfer::TransferMode;
 use vfs_core::{Backend, OpContext, Result, VfsPath};
 
-use super::change_estimate::{file_amount, removable_amount, stat_optional};
+use super::change_estimate::{file_amount, measure, removable_amount, stat_optional};
 use super::usage_tracker::StorageAmount;
 
 /// The paths of a change, with the amount that was stored there before it.
@@ -14,10 +14,20 @@ use super::usage_tracker::StorageAmount;
 #[derive(Debug)]
 pub(super) struct ObservedChange {
     paths: Vec<VfsPath>,
-    /// Whether files below the paths may change too.
-    includes_below: bool,
+    amount: ObservedAmount,
     /// `None` if it could not be read.
     before: Option<StorageAmount>,
+}
+
+/// The amount that a change can add or remove at a path.
+#[derive(Debug, Clone, Copy)]
+enum ObservedAmount {
+    /// The file, following a link. The lock of one file does not exclude changes below a directory that has taken its place.
+    File,
+    /// The file or all files of the directory, following a link, through which a copy writes.
+    Contents,
+    /// What is removed with the entry, which is nothing for a link.
+    Entry,
 }
 
 impl ObservedChange {
@@ -29,14 +39,14 @@ impl ObservedChange {
         if keeps_amount || !request.may_be_replayed(inner, cx) {
             return None;
         }
-        let (paths, includes_below) = match request {
+        let (paths, amount) = match request {
             // The source of a copy does not change.
-            RequestRef::Copy(copy) => (vec![copy.to.clone()], true),
-            RequestRef::Rename(rename) => (vec![rename.from.clone(), rename.to.clone()], true),
-            RequestRef::Delete(delete) => (vec![delete.path.clone()], delete.recursive),
-            request => (request.paths().cloned().collect(), false),
+            RequestRef::Copy(copy) => (vec![copy.to.clone()], ObservedAmount::Contents),
+            RequestRef::Rename(rename) => (vec![rename.from.clone(), rename.to.clone()], ObservedAmount::Entry),
+            RequestRef::Delete(delete) if delete.recursive => (vec![delete.path.clone()], ObservedAmount::Entry),
+            request => (request.paths().cloned().collect(), ObservedAmount::File),
         };
-        let mut change = Self { paths, includes_below, before: None };
+        let mut change = Self { paths, amount, before: None };
         change.before = change.stored(inner, cx).await.ok();
         Some(change)
     }
@@ -52,13 +62,11 @@ impl ObservedChange {
     async fn stored(&self, inner: &dyn Backend, cx: &OpContext) -> Result<StorageAmount> {
         let mut sum = StorageAmount::default();
         for path in &self.paths {
-            // The lock of one file does not exclude changes below a directory that has taken its place.
-            let amount = if self.includes_below {
-                removable_amount(inner, cx, path, true).await?.0
-            } else {
-                file_amount(stat_optional(inner, cx, path).await?.as_ref())
+            sum += match self.amount {
+                ObservedAmount::File => file_amount(stat_optional(inner, cx, path).await?.as_ref()),
+                ObservedAmount::Contents => measure(inner, cx, path).await?.0,
+                ObservedAmount::Entry => removable_amount(inner, cx, path, true).await?.0,
             };
-            sum += amount;
         }
         Ok(sum)
     }
