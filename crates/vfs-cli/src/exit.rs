@@ -7,7 +7,8 @@ use std::process::{ExitCode, ExitStatus};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind as UsageKind};
 use vfs_config::ConfigError;
-use vfs_core::{Error, ErrorKind, Problem, Truncation};
+use vfs_core::error::ErrorDetail;
+use vfs_core::{Error, Problem, Truncation};
 
 use crate::escape::escape;
 
@@ -123,8 +124,7 @@ impl fmt::Display for Failure {
 /// Returns how to install a build with all stores, as the end of the message of `error`, if this build lacks the feature of
 /// a store.
 fn install_hint(error: &Error) -> &'static str {
-    // `vfs_store::open_store` has no other mark of this error than its message.
-    if error.kind() == ErrorKind::Unsupported && error.message().contains("are not enabled in this build") {
+    if matches!(error.detail(), Some(ErrorDetail::MissingFeature { .. })) {
         "; install vfs with 'cargo install vfs-cli --features full', or use a released binary"
     } else {
         ""

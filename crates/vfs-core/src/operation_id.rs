@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// * The id is chosen by the caller, for example as a UUID, and set with
 ///   [`OpContext::with_operation_id`](crate::OpContext::with_operation_id).
 /// * The id identifies a mutation together with the operation and its path: the same id with another request for the same operation
-///   and path is a `conflict`.
+///   and path is a `conflict` with the detail [`OperationIdReused`](crate::error::ErrorDetail::OperationIdReused).
 /// * [`Capabilities::operation_ids`](crate::Capabilities::operation_ids) says whether a backend remembers ids.
 ///
 /// ```

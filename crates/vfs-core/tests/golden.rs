@@ -311,6 +311,11 @@ fn errors() {
         "error_not_unique" => edit(b"x\nx\n", "x"),
         "error_past_end" => past_end.expect_err("fails"),
         "error_conflict" => Error::conflict(&path("/a"), Some(version())),
+        "error_operation_id_reused" => Error::at(ErrorKind::Conflict, &path("/a")).with_detail(ErrorDetail::OperationIdReused),
+        "error_rate_limited" =>
+            Error::at(ErrorKind::QuotaExceeded, &path("/a")).with_detail(ErrorDetail::RateLimited { retry_after_ms: 250 }),
+        "error_missing_feature" => Error::of(ErrorKind::Unsupported)
+            .with_detail(ErrorDetail::MissingFeature { feature: "sqlite".into() }),
     }
 }
 

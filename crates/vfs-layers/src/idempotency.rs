@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vfs_core::backend::OperationIdSupport;
+use vfs_core::error::ErrorDetail;
 use vfs_core::operation::{
     AnyOutput, Intercepted, OutputRef, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest,
 };
@@ -24,7 +25,9 @@ use vfs_core::{Backend, Capabilities, Error, ErrorKind, Interceptor, Layer, OpCo
 ///
 /// # Errors
 ///
-/// `conflict` if the outcome of the first call is unknown, and for an id that was used for another request on the same path.
+/// `conflict` if the outcome of the first call is unknown; `conflict` with
+/// [`OperationIdReused`](vfs_core::error::ErrorDetail::OperationIdReused) for an id that was used for another request on the same
+/// path.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -91,16 +94,16 @@ impl IdempotencyInterceptor {
     fn begin(&self, key: blake3::Hash, request: blake3::Hash) -> Result<Option<AnyOutput>> {
         let mut operations = self.lock();
         if let Some(state) = operations.states.get(&key) {
-            let message = match &state.output {
-                _ if state.request != request => {
-                    "the operation id was used for another request on this path; use a new id"
-                }
-                Some(output) => return Ok(clone_output(output)),
-                None => {
-                    "outcome unknown: an earlier call with this operation id may have been made; read the file before you repeat it"
-                }
+            if state.request != request {
+                let message = "the operation id was used for another request on this path; use a new id";
+                return Err(Error::new(ErrorKind::Conflict, message).with_detail(ErrorDetail::OperationIdReused));
+            }
+            let Some(output) = &state.output else {
+                let message = "outcome unknown: an earlier call with this operation id may have been made; read the file before \
+                               you repeat it";
+                return Err(Error::new(ErrorKind::Conflict, message));
             };
-            return Err(Error::new(ErrorKind::Conflict, message));
+            return Ok(clone_output(output));
         }
         if operations.order.len() == MAX_OPERATIONS
             && let Some(oldest) = operations.order.pop_front()

@@ -49,7 +49,7 @@ use self::usage_tracker::UsageTracker;
 ///   namespace for each actor, give each of them a backend and a quota of its own.
 /// * A file that is written in chunks is counted at its commit.
 /// * Changes of one file exclude each other, and changes of whole trees (rename, copy, recursive delete) exclude all
-///   others. Each costs a `stat` before it, and up to three `resolve`s where there are links; an edit is computed twice.
+///   others. Each costs a `stat` before it, and a few `resolve`s where there are links; an edit is computed twice.
 /// * A backend that remembers operation ids may answer a change with an id by the result of an earlier call, and change
 ///   nothing. Such a change is therefore counted by comparing its paths before and after it, which costs two more
 ///   `stat`s, or listings of the directories that are deleted, renamed over others, or copied to. A change that is sent
@@ -77,8 +77,8 @@ use self::usage_tracker::UsageTracker;
 ///
 /// # Errors
 ///
-/// At the operation's first path, or at the root if it has none: `quota_exceeded` with the limit in its message,
-/// `too_large` for the size of a file. The call has then changed nothing, although an earlier call with its operation
+/// At the operation's first path, or at the root if it has none: `quota_exceeded` with the limit in its message, and
+/// with [`RateLimited`](vfs_core::error::ErrorDetail::RateLimited) if the limit is a rate; `too_large` for the size of a file. The call has then changed nothing, although an earlier call with its operation
 /// id may have. Also those of the `stat`, `ls` and dry run before a change.
 ///
 /// ```

@@ -52,6 +52,19 @@ pub enum ErrorDetail {
         /// The version, or `None` if the file does not exist.
         actual: Option<Version>,
     },
+    /// With [`ErrorKind::Conflict`]: the operation id was used for another request on the same path, and the file may have the
+    /// expected version. A retry needs a new id.
+    OperationIdReused,
+    /// With [`ErrorKind::QuotaExceeded`]: a rate is exhausted, and not the space. The call may be retried.
+    RateLimited {
+        /// The time in milliseconds after which the rate admits the next operation, rounded up.
+        retry_after_ms: u64,
+    },
+    /// With [`ErrorKind::Unsupported`]: the program was built without a feature of a crate.
+    MissingFeature {
+        /// The name of the feature in `Cargo.toml`.
+        feature: String,
+    },
     /// With any kind, for a recursive delete that failed after it had removed a part of the directory.
     PartialDelete {
         /// The number of files and links that were removed, without directories.

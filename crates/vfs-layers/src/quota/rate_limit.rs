@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use vfs_core::error::ErrorDetail;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::quota_limits::QuotaLimits;
@@ -77,7 +78,9 @@ fn advance_window(
         let message = format!(
             "{owner} may perform {max} operations in {length:?}, which are used up; try again in {remaining:?}"
         );
-        return Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(path));
+        let retry_after_ms = u64::try_from(remaining.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        let error = Error::new(ErrorKind::QuotaExceeded, message).with_path(path);
+        return Err(error.with_detail(ErrorDetail::RateLimited { retry_after_ms }));
     }
     Ok(Some(FixedRateWindow { operations: window.operations + 1, ..window }))
 }

@@ -11,6 +11,7 @@ use futures::executor::block_on;
 use futures::future::{join_all, poll_immediate};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use tokio::time::{Duration, advance};
+use vfs_core::error::ErrorDetail;
 use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::snapshots::{RestoreRequest, SnapshotRequest};
 use vfs_core::{
@@ -267,6 +268,7 @@ async fn operations_are_limited_in_each_window_overall_and_by_actor() {
     let error = look("a").await.expect_err("third of this actor");
     assert_eq!((error.kind(), error.path()), (ErrorKind::QuotaExceeded, Some("/a")));
     assert!(error.message().contains("2 operations in 60s"), "{error}");
+    assert_eq!(error.detail(), Some(&ErrorDetail::RateLimited { retry_after_ms: 60_000 }));
     look("b").await.expect("one that was refused does not count");
     assert!(look("b").await.expect_err("fourth of all").message().contains("3 operations"));
     advance(minute).await;

@@ -89,12 +89,14 @@ pub(crate) fn missing_feature(scheme: &str, feature: &str) -> Error {
         _ => feature,
     };
     let message = format!("stores at '{scheme}:' are not enabled in this build; build with the feature '{feature}'");
-    Error::new(vfs_core::ErrorKind::Unsupported, message)
+    let detail = vfs_core::error::ErrorDetail::MissingFeature { feature: feature.to_owned() };
+    Error::new(vfs_core::ErrorKind::Unsupported, message).with_detail(detail)
 }
 
 #[cfg(test)]
 mod tests {
     use vfs_core::ErrorKind;
+    use vfs_core::error::ErrorDetail;
 
     use super::*;
 
@@ -119,6 +121,8 @@ mod tests {
             let expected = if is_built_in { ErrorKind::InvalidArgument } else { ErrorKind::Unsupported };
             assert_eq!(error.kind(), expected, "{text}: {error}");
             assert!(error.message().contains(if is_built_in { "typo" } else { feature }), "{text}: {error}");
+            let missing = Some(&ErrorDetail::MissingFeature { feature: feature.to_owned() });
+            assert_eq!(error.detail(), if is_built_in { None } else { missing }, "{text}");
         }
     }
 }

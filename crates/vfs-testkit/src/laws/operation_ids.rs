@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use futures::future::join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use vfs_core::error::ErrorDetail;
 use vfs_core::{
     BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, OpContext, OpenWriterRequest, OperationId,
     RenameRequest, Result, UploadRequest, WriteMode, WriteRequest, WriteResult,
@@ -105,7 +106,8 @@ async fn of_concurrent_calls_with_one_id_all_have_the_same_result(t: &Target) ->
 
 async fn an_id_with_another_request_is_a_conflict_and_elsewhere_another_mutation(t: &Target) -> LawResult {
     t.append_with_id("id", "/a", "one\n").await?;
-    t.refused(t.append_with_id("id", "/a", "two\n").await, ErrorKind::Conflict);
+    let error = t.refused(t.append_with_id("id", "/a", "two\n").await, ErrorKind::Conflict);
+    assert_eq!(error.detail(), Some(&ErrorDetail::OperationIdReused));
     t.append_with_id("id", "/b", "two\n").await?;
     t.append_with_id("other", "/a", "one\n").await?;
     assert_eq!((t.text("/a").await?.as_str(), t.text("/b").await?.as_str()), ("one\none\n", "two\n"));

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use vfs_core::error::ErrorDetail;
 use vfs_core::operation::Request;
 use vfs_core::{Error, ErrorKind, Operation, OperationId, Result, VfsPath};
 
@@ -27,7 +28,8 @@ impl IdentifiedOperation {
     fn result<R: DeserializeOwned>(&self, record: &OperationRecord) -> Result<R> {
         if record.request != self.request {
             let message = "the operation id was used for another request on this path; use a new id";
-            return Err(Error::new(ErrorKind::Conflict, message).with_path(&self.path));
+            let error = Error::new(ErrorKind::Conflict, message).with_path(&self.path);
+            return Err(error.with_detail(ErrorDetail::OperationIdReused));
         }
         serde_json::from_str(&record.result).map_err(|error| {
             Error::new(ErrorKind::Internal, "the recorded result of the operation cannot be read")
