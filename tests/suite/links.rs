@@ -7,15 +7,17 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use vfs_composite::CompositeBackend;
+use vfs_core::operation::Intercepted;
 use vfs_core::search::LinkMode;
 use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, GlobRequest, GrepRequest, Layer, LsRequest, OpContext,
-    RenameRequest, Result, StatRequest, UploadRequest, Version, VfsPath, WriteMode, WriteRequest,
+    Operation, RenameRequest, Result, StatRequest, UploadRequest, Version, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_layers::Scoped;
 use vfs_local::{Durability, LocalConfig};
 use vfs_memory::MemoryBackend;
 use vfs_policy::{HardLinks, Policy, Rule, RuleEffect, RuleSet};
+use vfs_testkit::CallCounter;
 use vfs_versions::{Checkpoints, OverlayBackend};
 
 pub(crate) fn path(text: &str) -> VfsPath {
@@ -377,6 +379,79 @@ fn a_rename_of_a_link_that_leads_to_a_file_only_afterwards_is_undone() {
         assert_eq!(files.read_text("/d2/l").await?, "text");
         files.undo(&OpContext::new(), 1).await?;
         assert!(root.path().join("x/d/l").is_symlink() && !files.exists("/d2").await?);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_link_through_a_file_keeps_no_change_from_being_made_behind_checkpoints() {
+    run(async {
+        for target in ["../f/", "../f/x"] {
+            let (root, base) = disk(&[("f", "text"), ("x/d/g", "beside")], &[("x/d/l", target)]);
+            let store: Arc<dyn Backend> = Arc::new(MemoryBackend::new());
+            let files = Checkpoints::new(store, path("/checkpoints")).over(base);
+            let cx = OpContext::new();
+            files.rename(&cx, RenameRequest::new(path("/x/d"), path("/d2"))).await?;
+            files.write_text("/new", "new").await?;
+            files.delete(&cx, DeleteRequest::new(path("/d2")).recursive()).await?;
+            assert_eq!(files.undo(&cx, 3).await?.entries.len(), 3);
+            assert_eq!(files.read_text("/x/d/g").await?, "beside");
+            assert!(!files.exists("/d2").await? && root.path().join("f").exists());
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn an_undone_rename_leaves_a_link_that_was_added_since() {
+    run(async {
+        let (root, base) = disk(&[("f", "text"), ("x/d/g", "beside")], &[("x/d/l", "../f")]);
+        let store: Arc<dyn Backend> = Arc::new(MemoryBackend::new());
+        let files = Checkpoints::new(store, path("/checkpoints")).over(base);
+        files.rename(&OpContext::new(), RenameRequest::new(path("/x/d"), path("/d2"))).await?;
+        symlink("../f", root.path().join("d2/n")).expect("a link can be made");
+        files.undo(&OpContext::new(), 1).await?;
+        assert_eq!(files.read_text("/x/d/g").await?, "beside");
+        assert!(root.path().join("d2/n").is_symlink() && !root.path().join("x/d/n").is_symlink());
+        assert!(root.path().join("d2/l").is_symlink() && !files.exists("/d2/g").await?);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_file_whose_name_is_not_utf8_is_not_taken_for_a_link_by_checkpoints() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    run(async {
+        for target in ["x\u{FFFD}", "missing", "f", "f/"] {
+            let (root, base) = disk(&[("d/f", "text")], &[("d/x\u{FFFD}", target)]);
+            let hidden = root.path().join("d").join(OsStr::from_bytes(b"x\xff"));
+            fs::write(&hidden, "hidden").expect("a file can be written");
+            let store: Arc<dyn Backend> = Arc::new(MemoryBackend::new());
+            let files = Checkpoints::new(store, path("/checkpoints")).over(base);
+            let deleted = files.delete(&OpContext::new(), DeleteRequest::new(path("/d")).recursive()).await;
+            let error = deleted.expect_err("the content of a file cannot be stored");
+            assert_eq!((error.kind(), error.path()), (ErrorKind::Unsupported, Some("/d/x\u{FFFD}")), "{target}");
+            assert!(hidden.exists());
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn more_problems_than_a_listing_names_are_refused_without_a_lookup_of_each_link() {
+    run(async {
+        let names: Vec<_> = (0..1001).map(|number| (format!("d/{number:04}"), format!("{number:04}"))).collect();
+        let links: Vec<_> = names.iter().map(|(at, to)| (at.as_str(), to.as_str())).collect();
+        let (_root, base) = disk(&[("d/f", "text")], &links);
+        let counter = Arc::new(CallCounter::default());
+        let counted = Arc::new(Intercepted::new(base, Arc::clone(&counter)));
+        let store: Arc<dyn Backend> = Arc::new(MemoryBackend::new());
+        let files = Checkpoints::new(store, path("/checkpoints")).over(counted);
+        let deleted = files.delete(&OpContext::new(), DeleteRequest::new(path("/d")).recursive()).await;
+        assert_eq!(deleted.expect_err("some entries have no name").kind(), ErrorKind::Unsupported);
+        assert_eq!(counter.calls(Operation::Ls), 1);
+        assert_eq!(files.read_text("/d/f").await?, "text");
         Ok(())
     });
 }

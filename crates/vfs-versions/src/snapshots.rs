@@ -33,7 +33,8 @@ const DEFAULT_MAX_UNDO: u64 = 1000;
 /// * Contents are stored once, by their hash. A snapshot lists all files and downloads those whose version differs from the
 ///   newest snapshot, so its cost follows the changes. A snapshot has all contents, or it does not exist.
 /// * A snapshot has the contents of files, but no permissions, times or directories without files. A link to a file is stored as
-///   a file with the content of the target. Entries that a listing cannot show (its `problems`) are ignored.
+///   a file with the content of the target. A link that leads nowhere is left out. If another entry cannot be read (the
+///   `problems` of a listing), there is no snapshot, unless that entry is excluded.
 /// * A restore changes only files whose content differs, each under the condition that it has not changed since it was read, and
 ///   deletes files that the snapshot does not have. If another process changes a file meanwhile, the earlier changes are undone;
 ///   files that could not be restored are named in the error. A restore that was cut short can be repeated.
@@ -45,8 +46,11 @@ const DEFAULT_MAX_UNDO: u64 = 1000;
 ///   touch are stored, whole trees for directories, and afterwards the resulting versions. A change whose contents cannot be
 ///   stored is refused. Commands (`execute`) are not recorded, nor are changes that bypass the layer.
 /// * A change that failed has no record, nor has one with an operation id that leaves each file at its version, or a deleted or
-///   renamed path in its place, as it does when it is sent again. A change whose response was lost, that was dropped, or whose process ended is settled before the next one,
-///   according to the files at that time.
+///   renamed path in its place, as it does when it is sent again.
+/// * A change whose response was lost, that was dropped, or whose process ended is settled before the next one, according to the
+///   files at that time. A file that a delete or rename cannot have left, because another process wrote it since, does not
+///   belong to the change: an undo restores the other files. If the files cannot be read for a reason that is not temporary,
+///   the change stays in the history, and is settled when it is undone.
 /// * The targets of a copy or rename are recorded with the versions that they have right after it. If another process writes to one
 ///   in between, an undo takes its content for that of the operation.
 /// * The last 1,000 operations can be undone, or the number set by [`max_undo`](Self::max_undo). Contents that only older operations
@@ -68,7 +72,7 @@ const DEFAULT_MAX_UNDO: u64 = 1000;
 /// * Failures of the store, at the file or the root: `cancelled`, `quota_exceeded`, `storage_full`, `too_large`, `busy`, `timeout`
 ///   and `unavailable` unchanged, all others as `internal`, including a missing or damaged content.
 /// * `not_found` for a snapshot that does not exist, `conflict` for a file that changed during a restore, `unsupported` for a
-///   directory that cannot be listed as a whole.
+///   directory that cannot be listed as a whole, or has an entry that cannot be read.
 ///
 /// ```
 /// use std::sync::Arc;

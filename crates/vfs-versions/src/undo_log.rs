@@ -5,7 +5,7 @@ mod undo;
 pub(crate) mod undo_record;
 mod undo_report;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::MutexGuard;
 use vfs_core::operation::{OutputRef, RequestRef};
@@ -52,16 +52,18 @@ impl UndoLog<'_> {
         }
         self.settle(files).await?;
         let Some(roots) = affected_paths(files, action).await? else { return Ok(None) };
-        let mut present = CurrentFiles::new();
+        let (mut present, mut broken_links) = (CurrentFiles::new(), BTreeSet::new());
         for root in &roots {
-            present.extend(files.below(root).await?);
+            let tree = files.tree(root).await?;
+            present.extend(tree.files);
+            broken_links.extend(tree.broken_links);
         }
         let stored = if present.len() > 1 { self.store.newest_files(files.cx).await? } else { StoredFiles::new() };
         let before = self.store.capture(files, present, &stored).await?.into_iter();
         let before = before.map(|(path, file)| (path, Some(file)));
         let paths = action.paths().cloned().collect();
         let record = UndoRecord::begin(files.cx, action.operation(), paths, roots, before);
-        self.append(files.cx, record).await.map(Some)
+        self.append(files.cx, UndoRecord { broken_links, ..record }).await.map(Some)
     }
 
     /// Writes the undo record of a restore by `steps` before it starts.
@@ -120,11 +122,10 @@ impl UndoLog<'_> {
         mut record: UndoRecord,
         after: Option<BTreeMap<VfsPath, Version>>,
     ) -> Result<()> {
-        let after = match after {
-            Some(after) => after,
-            None => versions(record.left_files(files).await?),
-        };
-        record.complete(after);
+        match after {
+            Some(after) => record.complete(after),
+            None => record.complete_by_files(files).await?,
+        }
         self.save(files.cx, &record).await
     }
 
@@ -143,7 +144,7 @@ impl UndoLog<'_> {
             self.remove(files.cx, &record).await;
             return Ok(());
         }
-        let after = match (record.left_files(files).await.map(versions), after) {
+        let after = match (record.present_files(files).await.map(versions), after) {
             (Ok(left), _) if !record.is_changed_by(&left) => {
                 self.remove(files.cx, &record).await;
                 return Ok(());
@@ -205,7 +206,15 @@ impl UndoLog<'_> {
             }
             Err(error) => return Err(error),
         };
-        record.complete(versions(record.left_files(files).await?));
+        if let Err(error) = record.complete_by_files(files).await {
+            if error.is_temporary() || error.kind() == ErrorKind::Cancelled {
+                return Err(error);
+            }
+            // Skip this record, too: an undo completes it if the files can be read then.
+            tracing::warn!(%error, "failed to complete an undo record, whose operation cannot be undone for now");
+            self.cursor.open = None;
+            return Ok(());
+        }
         self.save_or_remove(files.cx, &record).await
     }
 

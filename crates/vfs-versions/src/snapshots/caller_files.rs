@@ -1,14 +1,14 @@
 //! View of the files under checkpoints, without the excluded paths.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use vfs_core::links::is_link;
 use vfs_core::operation::UnaryRequest as _;
 use vfs_core::transfer::{DownloadRequest, remove_empty_dirs};
 use vfs_core::{
-    Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, Result, StatRequest, Version,
-    VfsPath,
+    Backend, Error, ErrorKind, FileInfo, LsRequest, LsResult, OpContext, Problem, ResolveRequest, Result, StatRequest,
+    Version, VfsPath,
 };
 
 use crate::content_store::ObjectId;
@@ -23,6 +23,14 @@ pub(crate) struct CurrentFile {
 
 /// Files as they are now, by path.
 pub(crate) type CurrentFiles = BTreeMap<VfsPath, CurrentFile>;
+
+/// Files and broken links at and below a path, as they are now.
+#[derive(Debug)]
+pub(crate) struct CurrentTree {
+    pub(crate) files: CurrentFiles,
+    /// Links that lead nowhere, in a circle, or out of the backend.
+    pub(crate) broken_links: BTreeSet<VfsPath>,
+}
 
 /// Files of a backend, as one caller sees them.
 #[derive(Debug, Clone, Copy)]
@@ -52,41 +60,70 @@ impl CallerFiles<'_> {
 
     /// Returns all files at and below `path`, without excluded ones.
     pub(crate) async fn below(&self, path: &VfsPath) -> Result<CurrentFiles> {
-        let entries = match self.entry(path).await? {
-            None => Vec::new(),
-            Some(info) if info.is_dir => self.list(path).await?,
-            Some(info) => vec![info],
-        };
-        let files = entries.into_iter().filter(|entry| !self.is_excluded(&entry.path));
-        Ok(files.filter_map(|entry| current_file(&entry).map(|file| (entry.path, file))).collect())
+        Ok(self.tree(path).await?.files)
     }
 
-    async fn list(&self, directory: &VfsPath) -> Result<Vec<FileInfo>> {
+    /// Returns all files and broken links at and below `path`, without excluded ones.
+    pub(crate) async fn tree(&self, path: &VfsPath) -> Result<CurrentTree> {
+        let (entries, problems) = match self.entry(path).await? {
+            None => (Vec::new(), Vec::new()),
+            Some(info) if info.is_dir => self.list(path).await?,
+            Some(info) => (vec![info], Vec::new()),
+        };
+        let files = entries.into_iter().filter(|entry| !self.is_excluded(&entry.path));
+        let files = files.filter_map(|entry| current_file(&entry).map(|file| (entry.path, file))).collect();
+        let broken_links = problems.iter().filter_map(|problem| VfsPath::parse(&problem.path).ok());
+        let broken_links = broken_links.filter(|path| !self.is_excluded(path)).collect();
+        Ok(CurrentTree { files, broken_links })
+    }
+
+    /// Returns the entries below `directory`, and the problems of broken links and excluded paths.
+    async fn list(&self, directory: &VfsPath) -> Result<(Vec<FileInfo>, Vec<Problem>)> {
         let listing = self.inner.ls(self.cx, LsRequest::new(directory.clone()).recursive()).await?;
         if listing.truncated.is_some() {
             let message = "the directory has more files than a listing returns, so it cannot be recorded as a whole";
             return Err(Error::new(ErrorKind::Unsupported, message).with_path(directory));
         }
-        for problem in &listing.problems {
-            if self.hides_content(problem).await? {
-                let message = "the entry cannot be read, so its content cannot be stored; make it readable, or exclude \
-                               it from the checkpoints";
-                return Err(Error::new(ErrorKind::Unsupported, message).with_path_text(&problem.path));
-            }
+        if let Some(problem) = self.hidden_content(&listing).await? {
+            let message = "the entry cannot be read, so its content cannot be stored; make it readable, or exclude \
+                           it from the checkpoints";
+            return Err(Error::new(ErrorKind::Unsupported, message).with_path_text(&problem.path));
         }
-        Ok(listing.entries)
+        Ok((listing.entries, listing.problems))
     }
 
-    /// Returns whether the entry of a listing's problem has a content that cannot be stored. A link that leads nowhere, in a circle or
-    /// out of the backend has none.
-    async fn hides_content(&self, problem: &Problem) -> Result<bool> {
-        let Ok(path) = VfsPath::parse(&problem.path) else { return Ok(true) };
-        Ok(match problem.code {
-            _ if self.is_excluded(&path) => false,
-            ErrorKind::NotFound | ErrorKind::PathEscape => false,
-            ErrorKind::InvalidPath => !is_link(self.inner, self.cx, &path).await?,
-            _ => true,
-        })
+    /// Returns a problem of `listing` whose entry may have a content that cannot be stored. A broken link has none.
+    async fn hidden_content<'a>(&self, listing: &'a LsResult) -> Result<Option<&'a Problem>> {
+        let mut possible_links = Vec::new();
+        for problem in &listing.problems {
+            if matches!(problem.code, ErrorKind::NotFound | ErrorKind::PathEscape) {
+                continue;
+            }
+            match (problem.code, VfsPath::parse(&problem.path)) {
+                (_, Ok(path)) if self.is_excluded(&path) => {}
+                // A link in a circle, or through a file.
+                (ErrorKind::InvalidPath | ErrorKind::NotADirectory, Ok(path)) => possible_links.push((problem, path)),
+                _ => return Ok(Some(problem)),
+            }
+        }
+        // A name that is not UTF-8 is reported under a path that may be that of a link, and a directory under that of a file that
+        // shadows it.
+        let mut counts: BTreeMap<_, u32> = possible_links.iter().map(|(_, path)| (path.as_str(), 0)).collect();
+        let listed = listing.entries.iter().map(|entry| entry.path.as_str());
+        for path in listed.chain(listing.problems.iter().map(|problem| &*problem.path)) {
+            if let Some(count) = counts.get_mut(path) {
+                *count += 1;
+            }
+        }
+        if let Some((problem, _)) = possible_links.iter().find(|(_, path)| counts[path.as_str()] > 1) {
+            return Ok(Some(problem));
+        }
+        for (problem, path) in &possible_links {
+            if !is_link(self.inner, self.cx, path).await? {
+                return Ok(Some(problem));
+            }
+        }
+        Ok(None)
     }
 
     pub(crate) fn is_excluded(&self, path: &VfsPath) -> bool {

@@ -117,7 +117,7 @@ impl UndoLog<'_> {
         mut record: UndoRecord,
     ) -> Result<(RenewedVersions, u64), TransitionFailure> {
         if !record.is_done {
-            record.complete(versions(record.left_files(files).await?));
+            record.complete_by_files(files).await?;
         }
         let present = record.present_files(files).await?;
         let plan = UndoPlan::new(files, &record, &present).await?;
@@ -190,8 +190,9 @@ async fn undo_rename(
     }
     let is_new = |path: &VfsPath| record.files.get(path).is_none_or(|touched| touched.before.is_some());
     for path in present.keys().filter(|path| is_new(path)) {
-        // A link that led nowhere before the rename may lead to a file now.
-        if !is_link(files.inner, files.cx, path).await? {
+        // A link that led to no file before the rename may lead to one now.
+        let was_link = record.source(path).is_some_and(|source| record.broken_links.contains(&source));
+        if !was_link || !is_link(files.inner, files.cx, path).await? {
             return Ok(None);
         }
     }

@@ -1,12 +1,12 @@
 //! Undo record: the files that one operation touches, before and after it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use vfs_core::{OpContext, Operation, Result, Version, VfsPath};
 
-use crate::snapshots::caller_files::{CallerFiles, CurrentFile, CurrentFiles};
+use crate::snapshots::caller_files::{CallerFiles, CurrentFiles};
 use crate::versioned_entry::StoredFile;
 
 /// Undo record of one operation: `undo/<number>.json`.
@@ -22,6 +22,9 @@ pub(crate) struct UndoRecord {
     /// Real paths at and below which the operation changes files.
     pub(crate) roots: Vec<VfsPath>,
     pub(crate) files: BTreeMap<VfsPath, TouchedFile>,
+    /// Links below the roots that led to no file before the operation.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) broken_links: BTreeSet<VfsPath>,
     /// Whether the result of the operation is known.
     pub(crate) is_done: bool,
 }
@@ -44,7 +47,8 @@ impl UndoRecord {
     ) -> Self {
         let files = files.into_iter().map(|(path, before)| (path, TouchedFile { before, after: None })).collect();
         let actor = cx.actor().map(str::to_owned);
-        Self { number: 0, time: Utc::now(), actor, operation, paths, roots, files, is_done: false }
+        let broken_links = BTreeSet::new();
+        Self { number: 0, time: Utc::now(), actor, operation, paths, roots, files, broken_links, is_done: false }
     }
 
     /// Returns the present state of the files that the operation may have touched.
@@ -61,22 +65,35 @@ impl UndoRecord {
         Ok(present)
     }
 
-    /// Returns the present state of the files, as far as the operation can have left it: a file that is new after a delete, or that
-    /// a rename has not moved, was written by another process.
-    pub(crate) async fn left_files(&self, files: &CallerFiles<'_>) -> Result<CurrentFiles> {
+    /// Completes the record by the present files. A file that the operation cannot have left was written by another process: the
+    /// record leaves it out, so that an undo does not replace it.
+    pub(crate) async fn complete_by_files(&mut self, files: &CallerFiles<'_>) -> Result<()> {
         let mut present = self.present_files(files).await?;
+        let foreign = present.keys().filter(|path| !self.can_have_left(path, &present));
+        let foreign: BTreeSet<_> = foreign.cloned().collect();
+        present.retain(|path, _| !foreign.contains(path));
+        self.files.retain(|path, _| !foreign.contains(path));
+        self.complete(versions(present));
+        Ok(())
+    }
+
+    /// Returns whether the operation can have left the file at `path` of `present`: a delete only a file that it did not remove, and a
+    /// rename also a file that is no longer at its source.
+    fn can_have_left(&self, path: &VfsPath, present: &CurrentFiles) -> bool {
         let before = |path: &VfsPath| self.files.get(path).and_then(|touched| touched.before.as_ref());
-        let is_unchanged =
-            |path: &VfsPath, file: &CurrentFile| before(path).is_some_and(|before| before.version == file.version);
-        match (self.operation, &self.roots[..]) {
-            (Operation::Delete, _) => present.retain(|path, file| is_unchanged(path, file)),
-            (Operation::Rename, [from, to]) => present.retain(|path, file| {
-                let source = path.strip_prefix(to).and_then(|rest| from.join(rest).ok());
-                is_unchanged(path, file) || source.is_some_and(|source| before(&source).is_some())
-            }),
-            _ => {}
+        let is_unchanged = || before(path).is_some_and(|before| before.version == present[path].version);
+        let is_moved = |source: &VfsPath| before(source).is_some() && !present.contains_key(source);
+        match self.operation {
+            Operation::Delete => is_unchanged(),
+            Operation::Rename => is_unchanged() || self.source(path).as_ref().is_some_and(is_moved),
+            _ => true,
         }
-        Ok(present)
+    }
+
+    /// Returns the path from which a rename moves the entry at `path`, or `None`.
+    pub(crate) fn source(&self, path: &VfsPath) -> Option<VfsPath> {
+        let (Operation::Rename, [from, to]) = (self.operation, &self.roots[..]) else { return None };
+        from.join(path.strip_prefix(to)?).ok()
     }
 
     /// Returns whether the versions `after` differ from those before the operation.
@@ -115,7 +132,9 @@ mod tests {
     #[test]
     fn an_undo_record_is_written_with_the_names_with_which_it_is_read() {
         let golden = include_str!("../../tests/golden/undo_record.json");
-        for json in [golden.to_owned(), golden.replace("  \"actor\": \"ann\",\n", "")] {
+        let without_links = golden.replace("  \"broken_links\": [\n    \"/a/link\"\n  ],\n", "");
+        assert_ne!(golden, without_links);
+        for json in [golden.to_owned(), golden.replace("  \"actor\": \"ann\",\n", ""), without_links] {
             let record: UndoRecord = serde_json::from_str(&json).expect("an undo record");
             assert_eq!(serde_json::to_string_pretty(&record).expect("JSON") + "\n", json);
         }

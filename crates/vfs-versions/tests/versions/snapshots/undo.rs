@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, Interceptor, Layer, OpContext, Operation,
     RenameRequest, Result, UploadRequest, VfsPath,
 };
 use vfs_layers::FaultInjection;
-use vfs_memory::MemoryBackend;
-use vfs_versions::Checkpoints;
+use vfs_memory::{FilesState, MemoryBackend, StateBackend};
+use vfs_versions::{CheckpointedBackend, Checkpoints};
 
-use super::{DIRECTORY, assert_conflict, checkpoints, cx, fixture, undo};
+use super::{DIRECTORY, Fixture, assert_conflict, checkpoints, cx, fixture, undo};
 use crate::support::path;
 
 #[tokio::test]
@@ -113,14 +114,8 @@ async fn a_change_whose_process_ended_is_settled_by_the_present_files() {
     for has_happened in [false, true] {
         let fixture = fixture();
         fixture.inner.create_text("/a", "one").await.expect("written");
-        let unresponsive = Intercepted::new(
-            Arc::<MemoryBackend>::clone(&fixture.inner) as Arc<dyn Backend>,
-            Arc::new(Unresponsive { operation: Operation::Write, has_happened }),
-        );
-        let dead = checkpoints(&fixture.store).over(Arc::new(unresponsive));
-        let mut write = Box::pin(dead.write_text("/a", "two"));
-        assert!(futures::poll!(&mut write).is_pending());
-        drop(write);
+        let dead = unresponsive(&fixture, Operation::Write, has_happened);
+        assert!(dead.write_text("/a", "two").now_or_never().is_none());
         let history = fixture.again().history(&cx()).await.expect("listed");
         assert_eq!(history.len(), usize::from(has_happened));
         assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), usize::from(has_happened));
@@ -155,24 +150,113 @@ impl Interceptor for Unresponsive {
     }
 }
 
+/// Returns checkpoints over the files of `fixture`, which never respond to `operation`.
+fn unresponsive(fixture: &Fixture, operation: Operation, has_happened: bool) -> CheckpointedBackend {
+    let inner = Arc::<MemoryBackend>::clone(&fixture.inner) as Arc<dyn Backend>;
+    let files = Intercepted::new(inner, Arc::new(Unresponsive { operation, has_happened }));
+    checkpoints(&fixture.store).over(Arc::new(files))
+}
+
 #[tokio::test]
 async fn a_deletion_whose_process_ended_is_settled_without_what_others_wrote_since() {
+    for has_happened in [false, true] {
+        let fixture = fixture();
+        fixture.files.create_text("/d/a", "one").await.expect("written");
+        fixture.inner.create_text("/d/c", "kept").await.expect("written");
+        let dead = unresponsive(&fixture, Operation::Delete, has_happened);
+        let delete = DeleteRequest::new(path("/d")).recursive();
+        assert!(dead.delete(&cx(), delete).now_or_never().is_none());
+        fixture.inner.write_text("/d/a", "two").await.expect("written");
+        fixture.inner.create_text("/d/b", "new").await.expect("written");
+        if has_happened {
+            assert_eq!(undo(&fixture.again(), 1).await.expect("a deletion"), 1);
+        }
+        assert_conflict(&undo(&fixture.again(), 1).await.expect_err("the write is left"), "/d/a");
+        fixture.has(&[("/d/a", "two"), ("/d/b", "new"), ("/d/c", "kept")]);
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_that_removed_some_files_is_undone_beside_what_others_wrote_since() {
     let fixture = fixture();
-    fixture.inner.create_text("/d/a", "one").await.expect("written");
-    let unresponsive = Intercepted::new(
-        Arc::<MemoryBackend>::clone(&fixture.inner) as Arc<dyn Backend>,
-        Arc::new(Unresponsive { operation: Operation::Delete, has_happened: true }),
-    );
-    let dead = checkpoints(&fixture.store).over(Arc::new(unresponsive));
-    let own = cx();
-    let mut delete = Box::pin(dead.delete(&own, DeleteRequest::new(path("/d")).recursive()));
-    assert!(futures::poll!(&mut delete).is_pending());
-    drop(delete);
-    fixture.inner.create_text("/d/a", "two").await.expect("written");
-    fixture.inner.create_text("/d/b", "new").await.expect("written");
-    let error = fixture.again().undo(&own, 1).await.expect_err("another process has written the file");
-    assert_eq!(error.kind(), ErrorKind::Conflict);
-    fixture.has(&[("/d/a", "two"), ("/d/b", "new")]);
+    for at in ["/d/a", "/d/b", "/d/c"] {
+        fixture.inner.create_text(at, "old").await.expect("written");
+    }
+    let dead = unresponsive(&fixture, Operation::Delete, false);
+    let delete = DeleteRequest::new(path("/d")).recursive();
+    assert!(dead.delete(&cx(), delete).now_or_never().is_none());
+    fixture.inner.delete_file("/d/a").await.expect("removed");
+    fixture.inner.write_text("/d/b", "other").await.expect("written");
+    assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1);
+    fixture.has(&[("/d/a", "old"), ("/d/b", "other"), ("/d/c", "old")]);
+}
+
+#[tokio::test]
+async fn a_rename_that_never_happened_is_settled_without_what_others_wrote_since() {
+    for source in ["one", "two"] {
+        let fixture = fixture();
+        fixture.inner.create_text("/x/g", "one").await.expect("written");
+        let dead = unresponsive(&fixture, Operation::Rename, false);
+        let rename = RenameRequest::new(path("/x"), path("/y"));
+        assert!(dead.rename(&cx(), rename).now_or_never().is_none());
+        fixture.inner.create_text("/y/g", "other").await.expect("written");
+        if source != "one" {
+            fixture.inner.write_text("/x/g", source).await.expect("written");
+        }
+        assert_eq!(undo(&fixture.again(), 1).await.expect("nothing is left"), 0);
+        assert!(fixture.again().history(&cx()).await.expect("listed").is_empty());
+        fixture.has(&[("/x/g", source), ("/y/g", "other")]);
+    }
+}
+
+#[tokio::test]
+async fn a_rename_whose_process_ended_is_undone_beside_what_others_wrote_since() {
+    let fixture = fixture();
+    for name in ["g", "h"] {
+        fixture.inner.create_text(&format!("/x/{name}"), name).await.expect("written");
+    }
+    let dead = unresponsive(&fixture, Operation::Rename, true);
+    let rename = RenameRequest::new(path("/x"), path("/y"));
+    assert!(dead.rename(&cx(), rename).now_or_never().is_none());
+    fixture.inner.create_text("/x/g", "other").await.expect("written");
+    assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1);
+    fixture.has(&[("/x/g", "other"), ("/x/h", "h"), ("/y/g", "g")]);
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_settled_refuses_no_later_one() {
+    let fixture = fixture();
+    for at in ["/d/a", "/d/b"] {
+        fixture.inner.create_text(at, "old").await.expect("written");
+    }
+    let dead = unresponsive(&fixture, Operation::Delete, false);
+    let delete = DeleteRequest::new(path("/d")).recursive();
+    assert!(dead.delete(&cx(), delete).now_or_never().is_none());
+    fixture.inner.delete_file("/d/a").await.expect("removed");
+    let failing = |kind| fixture.failing(&FaultInjection::new(kind).only(Operation::Ls));
+    for kind in [ErrorKind::Unavailable, ErrorKind::Cancelled] {
+        let error = failing(kind).write_text("/new", "new").await.expect_err("it may be settled later");
+        assert_eq!(error.kind(), kind);
+    }
+    let unreadable = failing(ErrorKind::PermissionDenied);
+    unreadable.write_text("/new", "new").await.expect("written");
+    assert_eq!(unreadable.history(&cx()).await.expect("listed").len(), 2);
+    let error = undo(&unreadable, 2).await.expect_err("the deletion cannot be undone");
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+    assert_eq!(undo(&fixture.again(), 2).await.expect("undone"), 1);
+    fixture.has(&[("/d/a", "old"), ("/d/b", "old")]);
+}
+
+#[tokio::test]
+async fn a_deletion_of_files_that_a_listing_does_not_show_is_refused() {
+    let state: FilesState =
+        serde_json::from_str(r#"{"/d/a": {"content": "text"}, "/d/a/b": {"content": "text"}}"#).expect("a state");
+    let inner = Arc::new(StateBackend::session(state));
+    let files = checkpoints(&Arc::new(MemoryBackend::new())).over(Arc::<StateBackend>::clone(&inner));
+    let deleted = files.delete(&cx(), DeleteRequest::new(path("/d")).recursive()).await;
+    let error = deleted.expect_err("the content of /d/a/b cannot be stored");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::Unsupported, Some("/d/a")));
+    assert_eq!(inner.state().len(), 2);
 }
 
 #[tokio::test]
