@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use vfs_core::Result;
-use vfs_store::{STAGED_PART_BYTES, Store, StoreCapabilities, TimestampSource};
+use vfs_store::{LevelOrder, MemoryStore, STAGED_PART_BYTES, Store, StoreCapabilities, TimestampSource};
 
 use crate::laws::StoreLaw;
 
@@ -17,7 +17,7 @@ pub struct StoreTarget {
     /// The store.
     pub store: Arc<dyn Store>,
     /// Another handle of the same values, opened as by another process.
-    pub second: Option<Arc<dyn Store>>,
+    pub(crate) second: Option<Arc<dyn Store>>,
     /// The events that change a version. Default [`VersionScheme::OfContent`].
     pub versions: VersionScheme,
     open: Option<Arc<OpenStore>>,
@@ -46,8 +46,8 @@ impl StoreTarget {
     /// Creates a target of the values that `open` opens, which are empty at first.
     ///
     /// Each call of `open` must open them as another process would, for example a file by its path: laws of two handles and races
-    /// use two results, and another law expects the values in a result that is opened after others are dropped. A store whose values
-    /// live only as long as its process returns clones.
+    /// use two results, and another law expects the values in a result that is opened after all others are dropped. A store whose
+    /// values live only as long as its process returns clones.
     ///
     /// # Errors
     ///
@@ -77,9 +77,13 @@ impl StoreTarget {
         }
     }
 
-    /// Opens the values once more.
-    pub(crate) async fn open(&self) -> Result<Arc<dyn Store>> {
-        self.open.as_ref().expect("the law needs it")().await
+    /// Drops both handles, and then opens the values again.
+    pub(crate) async fn reopen(&mut self) -> Result<()> {
+        let open = self.open.as_ref().expect("the law needs it");
+        self.second = None;
+        self.store = Arc::new(MemoryStore::new());
+        self.store = open().await?;
+        Ok(())
     }
 
     /// Sets the events that change a version.
@@ -142,6 +146,8 @@ pub enum StoreNeed {
     Staging,
     /// Batches, and contents that are staged in parts.
     BatchAndStaging,
+    /// Pages of a level in the order of keys.
+    KeyOrder,
     /// Another handle of the same values.
     Second,
     /// Another handle, and batches.
@@ -167,7 +173,7 @@ pub(crate) const STAGED_BYTES: usize = STAGED_PART_BYTES + 12_345;
 impl StoreNeed {
     /// Returns why `target` lacks these features, or `None` if it has them.
     pub fn missing_in(self, target: &StoreTarget) -> Option<&'static str> {
-        let StoreCapabilities { max_value, max_path, .. } = target.store.capabilities();
+        let StoreCapabilities { max_value, max_path, level_order, .. } = target.store.capabilities();
         let batch = (target.store.as_batch().is_some(), "this store makes one change at a time");
         let changes = (target.store.as_changes().is_some(), "this store records no changes");
         let search = (target.store.as_search().is_some(), "this store cannot search");
@@ -185,6 +191,7 @@ impl StoreNeed {
             StoreNeed::BatchAndSearch => vec![batch, search],
             StoreNeed::Staging => vec![staging],
             StoreNeed::BatchAndStaging => vec![batch, staging],
+            StoreNeed::KeyOrder => vec![(level_order == LevelOrder::Keys, "this store promises no order of a level")],
             StoreNeed::Second => vec![second],
             StoreNeed::BatchAndSecond => vec![batch, second],
             StoreNeed::ChangesAndSecond => vec![changes, second],

@@ -27,10 +27,10 @@ fn try_law(factory: &StoreFactory, law: StoreLaw) -> Result<Completion, Failed> 
     }
     let target = (factory.make)();
     let ignored = run_law(law.number, async move {
-        let target = target.await?;
+        let mut target = target.await?;
         let exception = target.exception_of(&law);
         if exception.is_none() {
-            (law.run)(&target).await?;
+            (law.run)(&mut target).await?;
         }
         Ok(exception)
     })?;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::ready;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, Weak};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -14,8 +15,8 @@ use tokio::task::yield_now;
 use vfs_core::{CaseMode, Result, VfsPath};
 use vfs_store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, Key, ListDepth, ListRequest, MemoryStore,
-    Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Staging, Store, StoreCapabilities,
-    StoredMeta, StoredValue, TextQuery, Write,
+    Namespace, NewValue, Page, PageToken, PathStat, Precondition, PutOutcome, Search, Sequence, Staging, Store,
+    StoreCapabilities, StoredMeta, StoredValue, TextQuery, Write,
 };
 
 use super::law_helpers::moment;
@@ -37,6 +38,7 @@ enum StoreFault {
     ShowsSimilarNamespaces,
     InterpretsPatterns,
     SortsWithoutCase,
+    PagesDirectoriesLast,
     AppliesBatchesOneByOne,
     ChecksConditionsBeforeBatches,
     CountsThePathAsBelow,
@@ -50,12 +52,13 @@ enum StoreFault {
     MissesBinary,
     MixesUpBulkResults,
     Forgets,
+    ForgetsOnceClosed,
 }
 
 /// Store in memory with a fault, which yields in every operation.
 #[derive(Debug, Clone)]
 struct BrokenStore {
-    inner: MemoryStore,
+    inner: Arc<MemoryStore>,
     fault: StoreFault,
 }
 
@@ -112,6 +115,24 @@ impl BrokenStore {
         }
         page.entries.sort_by(|a, b| a.path.cmp(&b.path));
         page.entries.dedup_by(|a, b| a.path == b.path);
+        Ok(page)
+    }
+}
+
+impl BrokenStore {
+    /// Returns a page of a level whose directories follow all of its values.
+    async fn list_directories_last(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
+        let all = ListRequest::level(request.below.clone()).limit(usize::MAX);
+        let level = self.inner.list(namespace, &all).await?;
+        let start = request.from.as_ref().map_or(0, |token| token.as_str().parse().expect("a position"));
+        let values = level.entries.len();
+        let count = values + level.directories.len();
+        let end = count.min(start + request.limit);
+        let mut page = Page::default();
+        page.entries = level.entries.into_iter().take(end).skip(start).collect();
+        page.directories =
+            level.directories.into_iter().take(end.saturating_sub(values)).skip(start.saturating_sub(values)).collect();
+        page.next = (end < count).then(|| PageToken::new(end.to_string()));
         Ok(page)
     }
 }
@@ -209,6 +230,9 @@ impl Store for BrokenStore {
         }
         if self.fault == StoreFault::ShowsSimilarNamespaces {
             return self.list_similar_namespaces(namespace, request).await;
+        }
+        if self.fault == StoreFault::PagesDirectoriesLast && request.depth == ListDepth::Level {
+            return self.list_directories_last(namespace, request).await;
         }
         let mut page = self.inner.list(namespace, request).await?;
         match self.fault {
@@ -361,13 +385,20 @@ impl Search for BrokenStore {
 fn holds(law: &StoreLaw, fault: StoreFault) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     runtime.expect("a runtime can be built").block_on(async {
-        let shared = MemoryStore::new();
+        let kept = Arc::new(MemoryStore::new());
+        let opened = Mutex::new(Weak::new());
         let open = move || {
-            let inner = if fault == StoreFault::Forgets { MemoryStore::new() } else { shared.clone() };
+            let mut opened = opened.lock().expect("no panic");
+            let inner = match fault {
+                StoreFault::Forgets => Arc::default(),
+                StoreFault::ForgetsOnceClosed => opened.upgrade().unwrap_or_default(),
+                _ => Arc::clone(&kept),
+            };
+            *opened = Arc::downgrade(&inner);
             ready(Ok(BrokenStore { inner, fault }))
         };
-        let target = StoreTarget::opened_by(open).await.expect("a store in memory can be opened");
-        let outcome = AssertUnwindSafe((law.run)(&target)).catch_unwind().await;
+        let mut target = StoreTarget::opened_by(open).await.expect("a store in memory can be opened");
+        let outcome = AssertUnwindSafe((law.run)(&mut target)).catch_unwind().await;
         matches!(outcome, Ok(Ok(())))
     })
 }
@@ -391,6 +422,7 @@ fn every_fault_breaks_the_laws_about_it() {
         (StoreFault::ShowsSimilarNamespaces, &["SA1", "SA2", "SA3"]),
         (StoreFault::InterpretsPatterns, &["SN4", "SL1"]),
         (StoreFault::SortsWithoutCase, &["SL3"]),
+        (StoreFault::PagesDirectoriesLast, &["SP7"]),
         (StoreFault::AppliesBatchesOneByOne, &["SB3", "SB4", "SF3", "SY1", "SY4"]),
         (StoreFault::ChecksConditionsBeforeBatches, &["SY2", "SY5", "SY6"]),
         (StoreFault::CountsThePathAsBelow, &["SD2", "SD5"]),
@@ -404,6 +436,7 @@ fn every_fault_breaks_the_laws_about_it() {
         (StoreFault::MissesBinary, &["SS4"]),
         (StoreFault::MixesUpBulkResults, &["SV10", "SV11"]),
         (StoreFault::Forgets, &["SH1", "SH2", "SH6"]),
+        (StoreFault::ForgetsOnceClosed, &["SH6"]),
     ];
     let pairs = faults.iter().flat_map(|(fault, numbers)| numbers.iter().map(move |number| (*fault, *number)));
     let missed: Vec<_> = pairs.filter(|(fault, number)| holds(law(number), *fault)).collect();

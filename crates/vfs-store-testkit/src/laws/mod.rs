@@ -24,7 +24,7 @@ pub struct StoreLaw {
     /// The features that a store must have for the law to apply.
     pub need: StoreNeed,
     /// Checks the behaviour; panics or fails if the store breaks it.
-    pub run: for<'a> fn(&'a StoreTarget) -> BoxFuture<'a, LawResult>,
+    pub run: for<'a> fn(&'a mut StoreTarget) -> BoxFuture<'a, LawResult>,
 }
 
 impl fmt::Debug for StoreLaw {

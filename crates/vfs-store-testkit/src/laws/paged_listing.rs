@@ -16,6 +16,7 @@ store_laws! { "pages":
     "SP4" Nothing a_page_token_is_valid_again_and_for_another_handle,
     "SP5" Nothing the_last_page_is_marked_as_the_last,
     "SP6" Nothing a_page_of_deleted_entries_is_empty,
+    "SP7" KeyOrder pages_of_a_level_are_in_the_order_of_keys,
 }
 
 /// Returns the first page that is not empty, or the last page.
@@ -141,6 +142,30 @@ async fn a_page_of_deleted_entries_is_empty(t: &StoreTarget) -> LawResult {
             t.list(request.from(first.next.expect("there is more"))).await?,
             super::law_helpers::Listing::default()
         );
+    }
+    Ok(())
+}
+
+/// A caller that wants the first names stops after the first pages. A directory has the key of its values, which begins with its
+/// name and `/`: `a-` and `a.txt` come before the directory `a`, and `a0` after it.
+async fn pages_of_a_level_are_in_the_order_of_keys(t: &StoreTarget) -> LawResult {
+    t.put_each(&["/d/a-", "/d/a.txt", "/d/a/x", "/d/a/y/z", "/d/a0", "/d/b/x", "/d/c", "/d/\u{e9}/x", "/e"]).await?;
+    let expected = ["/d/a-", "/d/a.txt", "/d/a/", "/d/a0", "/d/b/", "/d/c", "/d/\u{e9}/"];
+    for limit in 1..=expected.len() {
+        let mut request = ListRequest::level(path("/d")).limit(limit);
+        let mut keys = Vec::new();
+        loop {
+            let page = t.store.list(&home(), &request).await?;
+            let directories = page.directories.iter().map(|directory| format!("{directory}/"));
+            let mut of_page: Vec<_> =
+                page.entries.iter().map(|entry| entry.path.to_string()).chain(directories).collect();
+            of_page.sort_unstable();
+            keys.extend(of_page);
+            assert!(keys.len() <= expected.len(), "{keys:?}");
+            let Some(next) = page.next else { break };
+            request = request.from(next);
+        }
+        assert_eq!(keys, expected, "with pages of {limit}");
     }
     Ok(())
 }

@@ -89,18 +89,15 @@ async fn both_handles_return_the_same_records(t: &StoreTarget) -> LawResult {
     Ok(())
 }
 
-async fn a_change_is_there_when_the_values_are_opened_again(t: &StoreTarget) -> LawResult {
-    let [kept, deleted] = ["/kept", "/deleted"].map(key);
-    let store = t.open().await?;
-    let stored = done(store.put(&kept, value("kept"), &Precondition::Absent).await?);
-    done(store.put(&deleted, value("deleted"), &Precondition::Absent).await?);
-    done(store.delete(&deleted, &Precondition::Any).await?);
-    drop(store);
-    let store = t.open().await?;
-    let got = store.get(&kept, None).await?.expect("it was put before");
-    assert_eq!((got.content.as_ref(), store.head(&deleted).await?), (&b"kept"[..], None));
+async fn a_change_is_there_when_the_values_are_opened_again(t: &mut StoreTarget) -> LawResult {
+    let stored = t.put("/kept", "kept").await?;
+    t.put("/deleted", "deleted").await?;
+    done(t.store.delete(&key("/deleted"), &Precondition::Any).await?);
+    t.reopen().await?;
+    let got = t.store.get(&key("/kept"), None).await?.expect("it was put before");
+    assert_eq!((got.content.as_ref(), t.head("/deleted").await?), (&b"kept"[..], None));
     t.assert_same(&got.stored, &stored, "opened again");
-    assert_eq!(list(&*store, &kept.namespace, &ListRequest::all(path("/"))).await?.paths(), ["/kept"]);
-    done(store.put(&kept, value("changed"), &Precondition::Version(stored.version)).await?);
+    assert_eq!(t.list(ListRequest::all(path("/"))).await?.paths(), ["/kept"]);
+    done(t.store.put(&key("/kept"), value("changed"), &Precondition::Version(stored.version)).await?);
     Ok(())
 }

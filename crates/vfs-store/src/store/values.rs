@@ -219,6 +219,13 @@ pub enum BatchOutcome {
 impl BatchOutcome {
     /// Returns the outcome of a batch of one write as that of a put or delete.
     ///
+    /// # Behaviour
+    ///
+    /// * [`Applied`](Self::Applied) becomes [`PutOutcome::Applied`] with the metadata of the write; of several writes, with that of
+    ///   the last.
+    /// * [`PreconditionFailed`](Self::PreconditionFailed) loses its path. Its metadata is that of the value to put or delete only
+    ///   if all conditions are about the path of the write.
+    ///
     /// # Errors
     ///
     /// `internal` for an applied batch without a write.
@@ -384,7 +391,8 @@ pub enum LevelOrder {
     /// Unspecified: to get the first names, a caller lists all of them.
     #[default]
     Any,
-    /// By key; the key of a directory is its name followed by `/`.
+    /// By key; the key of a directory is its name followed by `/`. The order says which names are on which page; within a page,
+    /// entries and directories are each sorted by path.
     Keys,
 }
 
