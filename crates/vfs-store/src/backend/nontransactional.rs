@@ -58,6 +58,15 @@ async fn has_room<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> Result<b
     Ok(!has_below? && !is_below_file?)
 }
 
+/// Returns `error` for a change of `path` of which a part may remain applied: not `busy`, after which a caller may assume that nothing
+/// was changed.
+fn of_partial_change(error: Error, path: &VfsPath) -> Error {
+    if error.kind() != ErrorKind::Busy {
+        return error.or_path(path);
+    }
+    Error::new(ErrorKind::Conflict, "other writers changed or locked the files at this path meanwhile").with_path(path)
+}
+
 /// Creates a file, and removes it again if a file above it or below it was created meanwhile.
 pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, value: NewValue) -> Result<PutOutcome> {
     if !has_room(view, path).await? {
@@ -77,17 +86,18 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
             None => return Err(error.clone()),
         },
     };
+    let remains = |error| of_partial_change(error, path);
     match (put, has_room) {
         (Ok(put), Ok(true)) => Ok(put),
         (Ok(PutOutcome::Applied(stored)), has_room) => {
-            let _removed = steady.delete(path, &Precondition::Version(stored.version)).await?;
+            let _removed = steady.delete(path, &Precondition::Version(stored.version)).await.map_err(remains)?;
             has_room.map(|_| PutOutcome::PreconditionFailed(None))
         }
         (Err(error), Ok(false)) => {
-            if let Some(found) = steady.head(path).await?
-                && sent.is(&steady, path, &found).await?
+            if let Some(found) = steady.head(path).await.map_err(remains)?
+                && sent.is(&steady, path, &found).await.map_err(remains)?
             {
-                let _removed = steady.delete(path, &Precondition::Version(found.version)).await?;
+                let _removed = steady.delete(path, &Precondition::Version(found.version)).await.map_err(remains)?;
             }
             Err(error)
         }
@@ -133,14 +143,11 @@ async fn transfer_or_roll_back<S: Store>(
     let error = match (failure, &rollback) {
         (TransferStepError::Conflict, Ok(RollbackOutcome::Complete)) => return Ok(None),
         (TransferStepError::Failed(error), Ok(RollbackOutcome::Complete)) => return Err(error),
-        (TransferStepError::Failed(error), _) => error.or_path(&plan.to),
-        // Not `busy`, after which a caller may assume that nothing was changed.
-        (TransferStepError::Conflict, _) => {
-            Error::new(ErrorKind::Conflict, "other writers changed the source or the target meanwhile")
-                .with_path(&plan.to)
-        }
+        (TransferStepError::Conflict, _) => contended(&plan.to),
+        (TransferStepError::Failed(error), _) => error,
     };
-    let error = error.with_consequence("a part of the transfer could not be rolled back: check source and target");
+    let error = of_partial_change(error, &plan.to)
+        .with_consequence("a part of the transfer could not be rolled back: check source and target");
     Err(match rollback {
         Ok(_) => error,
         Err(cause) => error.with_source(cause),

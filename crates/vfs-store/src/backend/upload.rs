@@ -156,7 +156,7 @@ fn fail_all(files: Vec<UploadRequest>, error: &Error) -> Vec<FileUploadResponse>
 /// Returns `true` if a change that failed with `error` may have been applied: to repeat it could overwrite later
 /// changes of other writers.
 fn is_undecided(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Cancelled)
+    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Cancelled | ErrorKind::Internal)
 }
 
 /// Conditions and writes of a batch that uploads several files.

@@ -267,7 +267,7 @@ impl BucketStore {
              repeat it",
             why.message()
         );
-        Error::new(why.kind(), reason).with_model_message(
+        Error::new(ErrorKind::Unavailable, reason).with_model_message(
             "Error: the storage failed before it made the change; read the file again before you repeat it",
         )
     }

@@ -71,40 +71,29 @@ impl ChangeAttemptRecord {
 
     /// Waits for the response to a request that changes the object, and records whether it is clear. The change is doubtful until
     /// then, also if this future is dropped, as it is after a timeout.
+    ///
+    /// With `has_outcome`, the response is awaited to its end, and a success is clear only if this holds for its body.
     async fn record(
         &self,
         response: impl Future<Output = Result<HttpResponse, HttpError>>,
+        has_outcome: Option<BodyCheck>,
     ) -> Result<HttpResponse, HttpError> {
         let was_doubtful = self.doubtful.swap(true, Ordering::Relaxed);
-        let result = response.await;
-        let is_clear = match &result {
-            Ok(response) => !response.status().is_server_error(),
-            Err(error) => error.kind() == HttpErrorKind::Connect,
-        };
+        let mut is_clear = false;
+        let result = async {
+            let response = response.await?;
+            is_clear = !response.status().is_server_error();
+            let Some(has_outcome) = has_outcome.filter(|_| response.status().is_success()) else { return Ok(response) };
+            is_clear = false;
+            let (parts, body) = response.into_parts();
+            let body = body.bytes().await?;
+            is_clear = has_outcome(&body);
+            Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(body)))
+        }
+        .await;
+        is_clear |= result.as_ref().is_err_and(|error: &HttpError| error.kind() == HttpErrorKind::Connect);
         if is_clear {
             self.doubtful.store(was_doubtful, Ordering::Relaxed);
-        }
-        result
-    }
-
-    /// Waits for the response to a request that joins the parts of an object like [`record`](Self::record), to its end.
-    ///
-    /// The service begins the response before it has joined the parts, so the status `200` alone does not mean success.
-    async fn record_completion(
-        &self,
-        response: impl Future<Output = Result<HttpResponse, HttpError>>,
-    ) -> Result<HttpResponse, HttpError> {
-        let mut is_completed = true;
-        let result = self
-            .record(async {
-                let (parts, body) = response.await?.into_parts();
-                let body = body.bytes().await?;
-                is_completed = !parts.status.is_success() || is_completion(&body);
-                Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(body)))
-            })
-            .await;
-        if !is_completed {
-            self.mark_doubtful();
         }
         result
     }
@@ -158,23 +147,60 @@ impl OperationTimeout {
 
 /// Returns whether `request` may change an object. The parts of an upload are no object before its completion.
 fn changes_object(request: &HttpRequest) -> bool {
-    let has_parameter = |wanted| request.uri().query().is_some_and(|query| query.split('&').any(|part| part == wanted));
     let is_part = match *request.method() {
         // Azure stores the parts of a blob as blocks.
-        Method::PUT | Method::DELETE => is_multipart(request) || has_parameter("comp=block"),
-        Method::POST => has_parameter("uploads") || has_parameter("uploads="),
+        Method::PUT | Method::DELETE => is_multipart(request) || has_parameter(request, "comp=block"),
+        Method::POST => has_parameter(request, "uploads") || has_parameter(request, "uploads="),
         _ => false,
     };
-    !request.method().is_safe() && !is_part
+    !request.method().is_safe() && !is_part && !is_for_credentials(request)
+}
+
+/// Returns whether `request` is for credentials, which may be sent before the request that changes the object.
+fn is_for_credentials(request: &HttpRequest) -> bool {
+    match *request.method() {
+        // The metadata service of EC2.
+        Method::PUT => request.headers().contains_key("x-aws-ec2-metadata-token-ttl-seconds"),
+        // OAuth, and the token service of AWS. A change by this method has other parameters.
+        Method::POST => request.uri().query().is_none_or(|query| query.starts_with("Action=")),
+        _ => false,
+    }
+}
+
+fn has_parameter(request: &HttpRequest, wanted: &str) -> bool {
+    request.uri().query().is_some_and(|query| query.split('&').any(|part| part == wanted))
 }
 
 fn is_multipart(request: &HttpRequest) -> bool {
     request.uri().query().is_some_and(|query| query.contains("uploadId="))
 }
 
+/// Function that returns whether the body of a response says what became of a change.
+type BodyCheck = fn(&[u8]) -> bool;
+
+/// Returns the check of the body for a request whose change may have failed although the status of the response is a success.
+fn body_check(request: &HttpRequest) -> Option<BodyCheck> {
+    match *request.method() {
+        // The service begins the response before it has joined the parts of the object.
+        Method::POST if is_multipart(request) => Some(is_completion),
+        // Azure removes a blob by a batch of one request, whose status is in the body.
+        Method::POST if has_parameter(request, "comp=batch") => Some(has_batch_outcome),
+        _ => None,
+    }
+}
+
 fn is_completion(body: &[u8]) -> bool {
     const WORD: &[u8] = b"CompleteMultipartUploadResult";
     body.windows(WORD.len()).any(|part| part == WORD)
+}
+
+/// Returns whether the response to a batch is complete, and no part has the status of a server error.
+fn has_batch_outcome(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body);
+    let delimiter = text.lines().next().unwrap_or_default();
+    let is_complete = text.trim_end().ends_with(&format!("{delimiter}--"));
+    let mut statuses = text.lines().filter_map(|line| line.strip_prefix("HTTP/1.1 ")).peekable();
+    is_complete && statuses.peek().is_some() && statuses.all(|status| status.starts_with(['2', '3', '4']))
 }
 
 /// Whether a service accepts HTTP conditions in headers that are not signed.
@@ -259,12 +285,11 @@ impl HttpService for HttpConnection {
         {
             request.headers_mut().insert(name, value);
         }
-        let is_completion = *request.method() == Method::POST && is_multipart(&request);
         let change = change.filter(|_| changes_object(&request));
+        let has_outcome = body_check(&request);
         let response = HttpService::call(&self.client, request);
         let response = match change {
-            Some(change) if is_completion => change.record_completion(response).await?,
-            Some(change) => change.record(response).await?,
+            Some(change) => change.record(response, has_outcome).await?,
             None => response.await?,
         };
         if wants_raw_keys && response.status().is_success() { extract_listing(response).await } else { Ok(response) }
@@ -284,6 +309,11 @@ async fn extract_listing(response: HttpResponse) -> Result<HttpResponse, HttpErr
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use bytes::Bytes;
+    use hyper::body::{Body, Frame};
     use object_store::client::HttpRequestBody;
 
     use super::*;
@@ -305,10 +335,76 @@ mod tests {
             (Method::PUT, "/files/a?comp=blocklist", true),
             (Method::POST, "/files?restype=container&comp=batch", true),
         ] {
-            let mut request = HttpRequest::new(HttpRequestBody::empty());
-            *request.method_mut() = method;
-            *request.uri_mut() = target.parse().expect("a target");
-            assert_eq!(changes_object(&request), expected, "{} {target}", request.method());
+            assert_eq!(changes_object(&request(method.clone(), target)), expected, "{method} {target}");
+        }
+    }
+
+    fn request(method: Method, target: &str) -> HttpRequest {
+        let mut request = HttpRequest::new(HttpRequestBody::empty());
+        *request.method_mut() = method;
+        *request.uri_mut() = target.parse().expect("a target");
+        request
+    }
+
+    /// Body that breaks after its text.
+    struct BrokenBody(Option<Bytes>);
+
+    impl Body for BrokenBody {
+        type Data = Bytes;
+        type Error = HttpError;
+
+        fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+            let frame = self.0.take().map(Frame::data);
+            Poll::Ready(Some(frame.ok_or_else(|| HttpError::new(HttpErrorKind::Interrupted, std::fmt::Error))))
+        }
+    }
+
+    #[tokio::test]
+    async fn the_removal_of_a_blob_is_clear_if_the_batch_has_its_outcome() {
+        const DONE: &str = "--b\r\nContent-ID: 0\r\n\r\nHTTP/1.1 202 Accepted\r\nServer: s\r\n\r\n--b--";
+        let part = |status: &str| DONE.replace("202 Accepted", status);
+        for (status, body, is_clear) in [
+            (202, DONE.to_owned(), true),
+            (202, format!("{DONE}\r\n"), true),
+            (202, part("404 The specified blob does not exist."), true),
+            (202, part("412 The condition is not met."), true),
+            (202, part("500 Internal Server Error"), false),
+            (202, part("503 Server Busy"), false),
+            (202, part("nonsense"), false),
+            (202, DONE.replace("--b--", ""), false),
+            (202, DONE.replace("--b--", &part("500 Internal Server Error")), false),
+            (202, "--b\r\n\r\n--b--".to_owned(), false),
+            (202, String::new(), false),
+            (403, String::new(), true),
+            (503, String::new(), false),
+        ] {
+            for is_broken in [false, true] {
+                let text = Bytes::from(body.clone());
+                let mut response = HttpResponse::new(match is_broken {
+                    false => text.into(),
+                    true => HttpResponseBody::new(BrokenBody(Some(text))),
+                });
+                *response.status_mut() = status.try_into().expect("a status");
+                let change = ChangeAttemptRecord::new();
+                let batch = request(Method::POST, "/files?restype=container&comp=batch");
+                drop(change.record(async { Ok(response) }, body_check(&batch)).await);
+                let is_clear = is_clear && (status == 403 || !is_broken);
+                assert_eq!(change.is_doubtful(), !is_clear, "{status} {is_broken} {body}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_for_credentials_changes_no_object() {
+        for (method, target, header) in [
+            (Method::PUT, "http://169.254.169.254/latest/api/token", Some("x-aws-ec2-metadata-token-ttl-seconds")),
+            (Method::POST, "https://sts.eu-west-1.amazonaws.com/?Action=AssumeRoleWithWebIdentity&RoleArn=r", None),
+            (Method::POST, "https://login.microsoftonline.com/tenant/oauth2/v2.0/token", None),
+            (Method::POST, "https://accounts.google.com/o/oauth2/token", None),
+        ] {
+            let mut request = request(method, target);
+            request.headers_mut().extend(header.map(|name| (HeaderName::from_static(name), HeaderValue::from(600))));
+            assert!(!changes_object(&request), "{} {target}", request.method());
         }
     }
 }

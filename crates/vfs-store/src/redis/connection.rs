@@ -133,7 +133,7 @@ impl RedisClient {
             }
             let is_repeatable = first_sent.is_none_or(|sent| sent.elapsed() + pause < MAX_REPEAT_TIME);
             if fault.recovery_action() == RecoveryAction::Fail || !has_time || !is_repeatable {
-                return Err(fault.into_error(&self.address));
+                return Err(fault.into_error(&self.address, attempt));
             }
             tracing::debug!(server = self.address, ?fault, "a request to Redis is repeated");
             // Jitter, so that clients that lost the server at the same time do not all reconnect at the same time.
@@ -145,7 +145,7 @@ impl RedisClient {
     /// Sends a request once, without retries. The first request of a new handle uses this, so that its errors are
     /// reported at once.
     pub(super) async fn ask_once(&self, request: RedisRequest<'_>) -> Result<Value> {
-        self.attempt(&request).await.map_err(|fault| fault.into_error(&self.address))
+        self.attempt(&request).await.map_err(|fault| fault.into_error(&self.address, AttemptKind::First))
     }
 
     async fn attempt(&self, request: &RedisRequest<'_>) -> Result<Value, RequestError> {

@@ -5,6 +5,8 @@ use std::time::Duration;
 use ::redis::RedisError;
 use vfs_core::{Error, ErrorKind};
 
+use super::connection::AttemptKind;
+
 /// Reason why an attempt failed.
 #[derive(Debug)]
 pub(super) enum RequestError {
@@ -66,18 +68,19 @@ impl RequestError {
         }
     }
 
-    /// Converts this into an error that describes the failure for the server at `address`.
-    pub(super) fn into_error(self, address: &str) -> Error {
-        let may_have_been_sent = self.may_have_been_sent();
+    /// Converts this into an error that describes the failure of `attempt` for the server at `address`.
+    ///
+    /// If this or an earlier attempt may have been sent, a change may be applied, even if the server rejected its repetition.
+    pub(super) fn into_error(self, address: &str, attempt: AttemptKind) -> Error {
+        let is_in_doubt = attempt == AttemptKind::Repeated || self.may_have_been_sent();
         let describe = |kind, message: String| {
-            let error = Error::new(kind, message);
-            if may_have_been_sent {
-                error.with_model_message(
-                    "Error: the storage failed during this operation; if it was a change, read the file to see whether it was made",
-                )
-            } else {
-                error.with_generic_model_message()
+            if !is_in_doubt {
+                return Error::new(kind, message).with_generic_model_message();
             }
+            let kind = if kind == ErrorKind::Timeout { kind } else { ErrorKind::Unavailable };
+            Error::new(kind, format!("{message}; a change may have been made")).with_model_message(
+                "Error: the storage failed during this operation; if it was a change, read the file to see whether it was made",
+            )
         };
         match self {
             RequestError::ConnectTimeout(limit) => {
@@ -88,8 +91,7 @@ impl RequestError {
                 )
             }
             RequestError::ResponseTimeout(limit) => {
-                let advice =
-                    "the server is overloaded, or the network lost the connection; a change may have been made";
+                let advice = "the server is overloaded, or the network lost the connection";
                 describe(
                     ErrorKind::Timeout,
                     format!("the Redis server at {address} did not answer within {limit:?}; {advice}"),
@@ -99,9 +101,9 @@ impl RequestError {
                 describe(ErrorKind::Unavailable, describe_connect_failure(&error, address)).with_source(error)
             }
             RequestError::ConnectionLost(error) => {
-                let message = "the connection to the Redis server at";
-                let advice = "and could not be restored in time; a change may have been made";
-                describe(ErrorKind::Unavailable, format!("{message} {address} was lost, {advice}")).with_source(error)
+                let message = "was lost, and could not be restored in time";
+                describe(ErrorKind::Unavailable, format!("the connection to the Redis server at {address} {message}"))
+                    .with_source(error)
             }
             RequestError::Connect(error) | RequestError::Rejected(error) => {
                 let (kind, message) = describe_rejection(&error, address);
@@ -208,15 +210,20 @@ mod tests {
     #[test]
     fn a_model_learns_that_a_change_may_have_been_made_and_no_address() {
         let broken_pipe = || RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
-        for (fault, expected) in [
-            (RequestError::ResponseTimeout(Duration::from_secs(1)), "read the file to see whether it was made"),
-            (RequestError::ConnectionLost(broken_pipe()), "read the file to see whether it was made"),
-            (RequestError::ConnectTimeout(Duration::from_secs(1)), "try again later"),
-            (RequestError::Connect(broken_pipe()), "try again later"),
+        let second = Duration::from_secs(1);
+        for (fault, attempt, is_in_doubt) in [
+            (RequestError::ResponseTimeout(second), AttemptKind::First, true),
+            (RequestError::ConnectionLost(broken_pipe()), AttemptKind::First, true),
+            (RequestError::ConnectTimeout(second), AttemptKind::First, false),
+            (RequestError::ConnectTimeout(second), AttemptKind::Repeated, true),
+            (RequestError::Connect(broken_pipe()), AttemptKind::First, false),
+            (RequestError::Connect(broken_pipe()), AttemptKind::Repeated, true),
         ] {
-            let error = fault.into_error("db.internal:6379");
+            let error = fault.into_error("db.internal:6379", attempt);
             assert!(error.message().contains("db.internal:6379"), "{error}");
+            assert_eq!(error.message().contains("a change may have been made"), is_in_doubt, "{error}");
             let shown = error.for_model();
+            let expected = if is_in_doubt { "read the file to see whether it was made" } else { "try again later" };
             assert!(shown.contains(expected) && !shown.contains("db.internal"), "{shown}");
         }
     }

@@ -70,6 +70,27 @@ async fn a_large_put_that_was_half_answered_is_looked_up() {
     assert_eq!(store.head(&key("/not")).await.expect("an answer"), None);
 }
 
+#[tokio::test]
+async fn a_change_in_doubt_is_unavailable_whatever_its_last_attempt_was_answered() {
+    const DENIED: Fate = Fate::Status(403, "<Error><Code>AccessDenied</Code></Error>");
+    const QUOTA: Fate = Fate::Status(403, "<Error><Code>QuotaExceeded</Code></Error>");
+    let server = Server::start().await;
+    let store = server.store().await;
+    put(&store, &key("/a"), "one").await;
+    for fate in [DENIED, QUOTA] {
+        server.plan(Method::PUT, [FAULT, fate.clone(), FAULT, fate.clone()]);
+        server.plan(Method::DELETE, [FAULT, fate]);
+        for error in [
+            store.put(&key("/new"), value("two"), &Precondition::Absent).await.expect_err("it failed"),
+            store.put(&key("/a"), value("two"), &Precondition::Any).await.expect_err("it failed"),
+            store.delete(&key("/a"), &Precondition::Any).await.expect_err("it failed"),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+            assert!(error.message().contains("may still be"), "{error}");
+        }
+    }
+}
+
 /// Stages a content of one part for the value at `name`.
 async fn stage(store: &BucketStore, name: &Key, text: &'static str) -> (StagedContent, NewValue) {
     let token = store.begin(name, at(1), at(5)).await.expect("it begins");

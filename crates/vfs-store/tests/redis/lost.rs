@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use vfs_core::ErrorKind;
 use vfs_store::{ChangeRecord, Inspect as _, Key, Precondition, PutOutcome, RedisConfig, RedisStore, Store};
 
 use crate::proxy::Proxy;
@@ -168,6 +169,50 @@ async fn a_change_whose_answer_does_not_come_is_asked_about_once_at_least() {
     assert_eq!(changes.last(), Some(&ChangeRecord::Created(key("/a").path, one)));
     let made = changes.iter().filter(|tell| matches!(tell, ChangeRecord::Created(..))).count();
     assert_eq!(changes.len(), 2 * made - 1, "each was made once, and all but the last removed");
+}
+
+/// After an error of another kind, a caller repeats the change, which would then be applied twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_in_doubt_is_unavailable_although_its_repetition_was_rejected() {
+    let Some(server) = Server::start(&["--lua-time-limit", "1"]).await else { return };
+    let shared = Shared { url: server.url(), prefix: "vfs".to_owned() };
+    let direct = shared.store().await;
+    let (proxy, mut answers) = Proxy::start(&address(&shared.url), 0).await;
+    let client = redis::Client::open(shared.url.as_str()).expect("a URL");
+    let mut other = client.get_multiplexed_async_connection().await.expect("a connection");
+    for (reject, accept) in [
+        ("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"),
+        ("ACL SETUSER default -set -evalsha", "ACL SETUSER default +set +evalsha"),
+        ("EVAL while(true)do(type)(1)end 0", "SCRIPT KILL"),
+    ] {
+        done(direct.put(&key("/a"), value("before"), &Precondition::Any).await.expect("it is put"));
+        let hasty =
+            |config: RedisConfig| config.connections(1).timeout(Duration::from_secs(2)).patience(Duration::ZERO);
+        let store = through(&shared, &proxy, hasty).await;
+        proxy.hold();
+        let mut rejecting = client.get_multiplexed_async_connection().await.expect("a connection");
+        tokio::spawn(async move { command(reject).query_async::<redis::Value>(&mut rejecting).await });
+        while command("SET other x").query_async::<redis::Value>(&mut other).await.is_ok() {}
+        let error = store.put(&key("/a"), value("after"), &Precondition::Any).await.expect_err("it is rejected");
+        // A machine with other work may be too slow for the answer.
+        assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout), "{reject}: {error}");
+        assert!(error.message().contains("a change may have been made"), "{reject}: {error}");
+        assert!(error.for_model().contains("see whether it was made"), "{reject}: {}", error.for_model());
+        command(accept).query_async::<redis::Value>(&mut other).await.expect("it is accepted");
+        while command("SET other x").query_async::<redis::Value>(&mut other).await.is_err() {}
+        proxy.release();
+        answers.recv().await.expect("the first attempt is answered");
+        assert_eq!(content(&direct, "/a").await, Some("after".into()), "{reject}");
+    }
+}
+
+/// A command without spaces in its arguments.
+fn command(text: &str) -> redis::Cmd {
+    let mut command = redis::Cmd::new();
+    for argument in text.split(' ') {
+        command.arg(argument);
+    }
+    command
 }
 
 /// The first change of a namespace is sent again under another name, as it has to be registered before.

@@ -101,7 +101,11 @@ async fn a_copy_that_may_have_been_applied_is_rolled_back() {
 
 #[tokio::test]
 async fn an_upload_that_may_have_been_applied_overwrites_no_later_edit() {
-    for lost in [LostResponse::Unavailable, LostResponse::Timeout] {
+    for (lost, kind) in [
+        (LostResponse::Unavailable, ErrorKind::Unavailable),
+        (LostResponse::Timeout, ErrorKind::Timeout),
+        (LostResponse::Internal, ErrorKind::Internal),
+    ] {
         let (files, probe) = probed(MemoryStore::new());
         let other = StoreBackend::new(probe.store.clone());
         probe.take_all();
@@ -114,8 +118,7 @@ async fn an_upload_that_may_have_been_applied_overwrites_no_later_edit() {
         });
         let upload = ["/u/1", "/u/2"].map(|at| UploadRequest::new(path(at), "uploaded\n"));
         for response in files.upload_files(&cx(), upload.to_vec()).await {
-            let error = response.cause.expect("the outcome is unknown");
-            assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout), "{lost:?}: {error}");
+            assert_eq!(response.cause.expect("the outcome is unknown").kind(), kind);
         }
         assert_eq!(files.read_text("/u/1").await.expect("it is there"), "edited\n", "{lost:?}");
     }

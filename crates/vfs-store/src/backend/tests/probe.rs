@@ -27,6 +27,8 @@ pub(super) enum LostResponse {
     Unavailable,
     /// An error that the change took too long.
     Timeout,
+    /// An error that the store panicked.
+    Internal,
     /// No response at all.
     Forever,
 }
@@ -127,6 +129,7 @@ impl Probe {
             None => Ok(made),
             Some((_, _, LostResponse::Unavailable)) => Err(Error::of(ErrorKind::Unavailable)),
             Some((_, _, LostResponse::Timeout)) => Err(Error::of(ErrorKind::Timeout)),
+            Some((_, _, LostResponse::Internal)) => Err(Error::of(ErrorKind::Internal)),
             Some((_, _, LostResponse::Forever)) => futures::future::pending().await,
         }
     }

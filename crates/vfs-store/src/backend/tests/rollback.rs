@@ -5,8 +5,9 @@ use std::sync::Arc;
 use vfs_core::error::ErrorDetail;
 use vfs_core::{Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, OpContext, RenameRequest};
 
+use super::probe::LostResponse;
 use super::{Probe, cx, path};
-use crate::{MemoryStore, StoreBackend};
+use crate::{Key, MemoryStore, Namespace, NewValue, Precondition, PutOutcome, Store as _, StoreBackend, StoreConfig};
 
 pub(super) async fn contents(store: &MemoryStore) -> Vec<(String, String)> {
     let files = StoreBackend::new(store.clone());
@@ -85,6 +86,57 @@ async fn a_transfer_that_is_cancelled_midway_is_rolled_back() {
         };
         assert_eq!(kind.expect_err("cancelled").kind(), ErrorKind::Cancelled, "{at}");
         assert_eq!(contents(&store).await, before, "{at} {is_copy}");
+    }
+}
+
+/// After `busy` a caller repeats the call, as nothing was changed.
+#[tokio::test(start_paused = true)]
+async fn a_transfer_that_is_partly_rolled_back_is_not_busy() {
+    for is_locked in [true, false] {
+        let (files, probe, store) = stage().await;
+        let other = StoreBackend::new(store.clone());
+        probe.take_all();
+        if is_locked {
+            probe.fail(Some(("delete", ErrorKind::Busy)));
+        } else {
+            let attempts = StoreConfig::DEFAULT_EDIT_ATTEMPTS as usize;
+            probe.before(move |name, count| {
+                if name == "delete" {
+                    // The deletes of the source are followed by that of the target.
+                    let at = if count <= attempts { "/d/a" } else { "/n" };
+                    futures::executor::block_on(other.write_text(at, &format!("{count}\n"))).expect("it is written");
+                }
+            });
+        }
+        let rename = RenameRequest::new(path("/d/a"), path("/n"));
+        let error = files.rename(&cx(), rename).await.expect_err("the source cannot be removed");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Conflict, Some("/n")), "{is_locked}: {error}");
+        assert!(error.message().contains("could not be rolled back"), "{error}");
+        let paths: Vec<_> = contents(&store).await.into_iter().map(|(at, _)| at).collect();
+        assert_eq!(paths, ["/d/a", "/d/b/c", "/d/e", "/n", "/t"], "{is_locked}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_file_that_cannot_be_removed_again_is_not_busy() {
+    for lost in [None, Some(LostResponse::Unavailable)] {
+        let (files, probe, store) = stage().await;
+        let other = store.clone();
+        probe.take_all();
+        if let Some(lost) = lost {
+            probe.lose("put", 1, lost);
+        }
+        probe.fail(Some(("delete", ErrorKind::Busy)));
+        probe.before(move |name, _| {
+            if name == "put" {
+                let value = NewValue::new("x\n".into(), chrono::Utc::now());
+                let above = Key::new(Namespace::default(), path("/x"));
+                let put = futures::executor::block_on(other.put(&above, value, &Precondition::Absent));
+                assert!(matches!(put, Ok(PutOutcome::Applied(_))));
+            }
+        });
+        let error = files.create_text("/x/y", "y\n").await.expect_err("another writer created '/x'");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Conflict, Some("/x/y")), "{lost:?}: {error}");
     }
 }
 
