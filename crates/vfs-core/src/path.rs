@@ -21,6 +21,7 @@ use crate::error::{Error, ErrorDetail, ErrorKind, PathFault, Result};
 /// * The path contains no NUL.
 /// * A component has at most [`VfsPath::MAX_COMPONENT`] bytes, and the path at most [`VfsPath::MAX_LEN`].
 /// * The path is not normalised further: neither Unicode nor case is folded.
+/// * [`VfsPath::parse`] of [`VfsPath::as_str`] returns the same path, so that a path can be stored as its text.
 ///
 /// Cloning is cheap: the text is shared.
 ///
@@ -29,6 +30,7 @@ use crate::error::{Error, ErrorDetail, ErrorKind, PathFault, Result};
 ///
 /// let path = VfsPath::parse("src//./main.rs/")?;
 /// assert_eq!(path.as_str(), "/src/main.rs");
+/// assert_eq!(VfsPath::parse(path.as_str())?, path);
 /// assert_eq!(path.name(), Some("main.rs"));
 /// assert!(VfsPath::parse("/src/../etc/passwd").is_err());
 /// # Ok::<(), vfs_core::Error>(())

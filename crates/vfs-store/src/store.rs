@@ -44,10 +44,35 @@ pub use self::values::{
 ///
 /// # Errors
 ///
-/// `unavailable` if the server cannot be reached, is overloaded, or the outcome of a change is unknown; `timeout`; `busy` if the
-/// store is locked for too long; `permission_denied` for wrong credentials or missing rights; `storage_full` for a full disk or
-/// memory; `too_large` for a value over [`StoreCapabilities::max_value`]; `invalid_argument` if the store is unusable (no database, of a
-/// newer version, damaged), with advice. Errors need not name a path, and never contain a password.
+/// A failed precondition is no error, but [`PutOutcome::PreconditionFailed`]. The kind of an error says what became of a change:
+///
+/// * The change may have been applied: `unavailable` if the server cannot be reached, fails, is overloaded or limits the rate of
+///   requests, or if the outcome is unknown; `timeout` if the server did not finish in time.
+/// * The change was not applied, and a later attempt may succeed: `busy` if the store is locked, or its connections are in use, for
+///   too long.
+/// * The change was not applied, and the same request fails again: `permission_denied` for wrong credentials or missing rights;
+///   `storage_full` for a full disk or memory; `quota_exceeded` for a quota of the server; `too_large` for a value over
+///   [`StoreCapabilities::max_value`]; `invalid_path` for a path over [`StoreCapabilities::max_path`]; `unsupported` if the server
+///   lacks a feature that the store needs, such as conditional requests; `invalid_argument` if the store is unusable (no database,
+///   of a newer version, damaged), with advice; `conflict` for a put of a [staged](Staging) content during whose completion another
+///   writer changed the value.
+/// * Unspecified: `internal`, for a bug.
+///
+/// Errors need not name a path, and never contain a password.
+///
+/// [`StoreBackend`](crate::StoreBackend) retries a change after a failed precondition, but no request after an error: a store
+/// retries transient failures itself, for a bounded time. An error ends the call and is returned, with the path of the call if the
+/// error has none. The exceptions:
+///
+/// * After `unavailable`, `timeout` or `internal`, all uploaded files of a batch fail; after other kinds, each of them is put on its
+///   own.
+/// * A search whose index fails with a [temporary](vfs_core::ErrorKind::is_temporary) kind reads all files. Requests for single
+///   paths, or listings, take the place of a failed `stat_many` or `get_many`.
+/// * Without batches, a failed rename or copy is rolled back before the error is returned.
+/// * A mutation with an operation id returns the recorded result if there is one.
+///
+/// The layer `Retry` of `vfs-layers` repeats every operation after `busy`, and after `unavailable` and `timeout` only those that
+/// are safe to repeat.
 #[async_trait]
 pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// Returns the limits and optional features of this store.
@@ -185,8 +210,16 @@ pub trait Batch: Send + Sync {
     ///
     /// # Behaviour
     ///
-    /// Conditions refer to the state before the first write, and the batch is isolated from other writers. A [`Write::Move`] or
-    /// [`Write::Copy`] without a source and a [`Write::Delete`] without a value fail the batch like a condition.
+    /// * Conditions refer to the state before the first write. The batch is isolated from other writers: a condition holds until
+    ///   the last write, also one for the absence of values.
+    /// * A [`Write::Move`] or [`Write::Copy`] without a source and a [`Write::Delete`] without a value fail the batch like a
+    ///   condition, after all conditions.
+    /// * [`StoreBackend`](crate::StoreBackend) uploads small files in batches of at most 256 files and 4 MiB. The rename, copy or
+    ///   recursive delete of a directory is one batch with a write for each file.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Store`], and `too_large` for a batch that is too large for the store as a whole.
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome>;
 }
 

@@ -1,5 +1,6 @@
 //! Table concatenation and the runner of a single law, shared by every kind of law.
 
+use std::any::Any;
 use std::future::Future;
 use std::panic;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -15,21 +16,28 @@ const HANG_TIMEOUT: Duration = Duration::from_secs(600);
 ///
 /// # Behaviour
 ///
-/// A panic of the law is resumed in the caller. The thread of a law that hangs is left behind, because it cannot be
-/// stopped.
+/// The thread of a law that hangs is left behind, because it cannot be stopped.
 ///
 /// # Errors
 ///
-/// If the law returns an error, or has not ended after ten minutes.
+/// If the law panics, returns an error, or has not ended after ten minutes. The message begins with the number.
 pub fn run_law<T: Send + 'static>(
     number: &'static str,
     law: impl Future<Output = vfs_core::Result<T>> + Send + 'static,
 ) -> Result<T, Failed> {
-    match run_with_timeout(HANG_TIMEOUT, move || run(law)) {
-        Some(Ok(value)) => Ok(value),
-        Some(Err(error)) => Err(format!("{number} is broken: {error:?}").into()),
-        None => Err(format!("{number} is broken: no answer after {HANG_TIMEOUT:?}").into()),
-    }
+    let reason = match run_with_timeout(HANG_TIMEOUT, move || run(law)) {
+        Some(Ok(Ok(value))) => return Ok(value),
+        Some(Ok(Err(error))) => format!("{error:?}"),
+        Some(Err(panic)) => panic_message(&*panic).to_owned(),
+        None => format!("no answer after {HANG_TIMEOUT:?}"),
+    };
+    Err(format!("{number} is broken: {reason}").into())
+}
+
+/// Returns the message of a panic, which was printed with its backtrace when it happened.
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let message = panic.downcast_ref::<String>().map(String::as_str);
+    message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("the law panicked")
 }
 
 /// Runs `future` to completion on a runtime of its own.
@@ -46,9 +54,12 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-/// Returns the result of `work`, or `None` if it takes longer than `timeout`; its thread is then left behind, because a
-/// thread that blocks cannot be stopped. A panic of `work` is resumed in the caller.
-fn run_with_timeout<T: Send + 'static>(timeout: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+/// Returns the result or the panic of `work`, or `None` if it takes longer than `timeout`; its thread is then left behind,
+/// because a thread that blocks cannot be stopped.
+fn run_with_timeout<T: Send + 'static>(
+    timeout: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<thread::Result<T>> {
     let (sender, receiver) = mpsc::channel();
     let worker = thread::spawn(move || {
         let outcome = panic::catch_unwind(panic::AssertUnwindSafe(work));
@@ -56,11 +67,10 @@ fn run_with_timeout<T: Send + 'static>(timeout: Duration, work: impl FnOnce() ->
         drop(sender.send(outcome));
     });
     match receiver.recv_timeout(timeout) {
-        Ok(Ok(value)) => {
+        Ok(outcome) => {
             drop(worker.join());
-            Some(value)
+            Some(outcome)
         }
-        Ok(Err(panic)) => panic::resume_unwind(panic),
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
     }
 }
@@ -101,12 +111,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_that_blocks_is_abandoned_and_a_panic_is_passed_on() {
+    fn work_that_blocks_is_abandoned() {
         let (sender, receiver) = mpsc::channel::<()>();
-        assert_eq!(run_with_timeout(Duration::from_millis(10), move || receiver.recv().is_err()), None);
+        assert!(run_with_timeout(Duration::from_millis(10), move || receiver.recv().is_err()).is_none());
         drop(sender);
-        assert_eq!(run_with_timeout(HANG_TIMEOUT, || 7), Some(7));
-        let panic = panic::catch_unwind(|| run_with_timeout(HANG_TIMEOUT, || panic!("broken law")));
-        assert_eq!(panic.expect_err("passed on").downcast_ref(), Some(&"broken law"));
+        assert!(matches!(run_with_timeout(HANG_TIMEOUT, || 7), Some(Ok(7))));
+    }
+
+    #[test]
+    fn a_law_that_fails_or_panics_is_named_by_its_number() {
+        let message = |law: Result<(), Failed>| law.expect_err("it is broken").message().map(str::to_owned);
+        let fails = async { Err(vfs_core::Error::of(vfs_core::ErrorKind::Internal)) };
+        assert!(message(run_law("X1", fails)).is_some_and(|message| message.starts_with("X1 is broken: ")));
+        for (law, expected) in [(7, "X2 is broken: seven, not 7"), (8, "X2 is broken: eight")] {
+            let law = run_law("X2", async move {
+                assert!(law != 7, "seven, not {law}");
+                panic!("eight");
+            });
+            assert_eq!(message(law).as_deref(), Some(expected));
+        }
     }
 }

@@ -103,7 +103,8 @@ impl Store for TableStore {
         let tables = self.lock();
         let Some(table) = tables.get(namespace) else { return Ok(page) };
         let below = if request.below.is_root() { "/".to_owned() } else { format!("{}/", request.below) };
-        // The smallest path that comes next. A page ends with it as its token.
+        // The smallest path that may come next, in the order of bytes, which is also the token of the next page. No text lies
+        // between `p` and `p\0`, so that the listing continues right after the path `p`, even if its value is deleted meanwhile.
         let mut next = request.from.as_ref().map_or_else(|| format!("{below}\0"), |token| token.as_str().to_owned());
         while let Some((path, value)) = table.range::<str, _>((Bound::Included(&*next), Bound::Unbounded)).next() {
             let Some(name) = path.as_str().strip_prefix(&below) else { break };
@@ -113,7 +114,8 @@ impl Store for TableStore {
             }
             match name.split_once('/') {
                 Some((directory, _)) if request.depth == ListDepth::Level => {
-                    // '0' follows '/', so that one step passes all values in the directory.
+                    // '0' is the byte after '/', so that each text from `d/` up to `d0` begins with `d/`: one step passes all
+                    // values in the directory `d`, and no other.
                     next = format!("{below}{directory}0");
                     page.directories.push(request.below.child(directory)?);
                 }
@@ -123,6 +125,7 @@ impl Store for TableStore {
                 }
             }
         }
+        // The value `/a-b/x` precedes `/a/x`, but the directory `/a` precedes `/a-b`.
         page.directories.sort_unstable();
         Ok(page)
     }

@@ -166,6 +166,9 @@ impl Content {
     }
 
     /// Returns the content as bytes; text as UTF-8.
+    ///
+    /// The bytes are those of the file if the content is binary or the file is in UTF-8; for another encoding, request
+    /// [`ContentForm::Raw`]. To take the bytes without a copy, match the variants.
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Content::Text(text) => text.as_bytes(),

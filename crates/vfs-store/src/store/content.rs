@@ -41,7 +41,12 @@ impl ValueContent {
         }
     }
 
-    /// Returns the bytes.
+    /// Returns the bytes of a content in memory.
+    ///
+    /// # Behaviour
+    ///
+    /// A store without [`Staging`](super::Staging) receives only such contents from [`StoreBackend`](crate::StoreBackend), so that
+    /// it can call this method for every put.
     ///
     /// # Errors
     ///
