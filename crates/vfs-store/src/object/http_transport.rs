@@ -367,7 +367,7 @@ mod tests {
             (202, DONE.to_owned(), true),
             (202, format!("{DONE}\r\n"), true),
             (202, part("404 The specified blob does not exist."), true),
-            (202, part("412 The condition is not met."), true),
+            (202, part("412 Precondition Failed"), true),
             (202, part("500 Internal Server Error"), false),
             (202, part("503 Server Busy"), false),
             (202, part("nonsense"), false),

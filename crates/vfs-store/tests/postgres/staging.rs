@@ -110,6 +110,8 @@ async fn a_part_is_stored_although_an_abandoned_content_cannot_be_removed() {
         store.append(&other, 0, Bytes::from_static(b"b")).await.expect("it is stored");
         assert_eq!(chunks().await, 2);
         lab.client.batch_execute("ROLLBACK").await.expect("the lock is released");
+        // The server sends the error of a removal before it releases the locks of its transaction, which the next one would skip.
+        lab.client.batch_execute("SELECT token FROM staged FOR UPDATE").await.expect("all locks are released");
         store.begin(&key("/c"), now, now).await.expect("it begins");
         assert_eq!(chunks().await, 1);
     })
