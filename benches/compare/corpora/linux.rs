@@ -32,9 +32,20 @@ pub(super) fn fetch(cache: &Path) -> Result<PathBuf> {
     checked(Command::new("dpkg").arg("-x").arg(package).arg("package").current_dir(&unpacking))?;
     let archive = format!("package/usr/src/{PACKAGE}.tar.xz");
     checked(Command::new("tar").arg("-xf").arg(archive).current_dir(&unpacking))?;
+    keep_rules_of_the_kernel(&unpacking.join(PACKAGE).join(".gitignore"))?;
     fs::create_dir_all(cache.join("L"))?;
     fs::rename(unpacking.join(PACKAGE), &root)?;
     fs::remove_dir_all(unpacking)?;
     ensure!(root.join("Makefile").is_file(), "the archive of {PACKAGE} does not hold a kernel");
     Ok(root)
+}
+
+/// Removes Debian's rules from the ignore file of the kernel: they exclude all of it, so that `rg` would search nothing in a
+/// repository.
+fn keep_rules_of_the_kernel(ignore_file: &Path) -> Result<()> {
+    let rules = fs::read_to_string(ignore_file)?;
+    if let Some((of_the_kernel, _)) = rules.split_once("\n#\n# Debian packaging") {
+        fs::write(ignore_file, format!("{of_the_kernel}\n"))?;
+    }
+    Ok(())
 }
