@@ -8,6 +8,7 @@ use futures::StreamExt as _;
 use futures::future::ready;
 use futures::stream::{self, BoxStream};
 use tokio::runtime::Handle;
+use vfs_core::error::ErrorDetail;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::operation::{
     ExecuteStreamRequest, GrepStreamRequest, StreamRequest as _, UnaryRequest, UploadContexts, deferred_stream,
@@ -55,8 +56,8 @@ impl PolicyBackend {
         self.enforcer.permit(cx, request).await?.send(self.inner(), cx).await
     }
 
-    /// Performs `request`, which has at most two paths. An error does not reveal that a component above one of them is a file that
-    /// may not be read.
+    /// Performs `request`, which has at most two paths. An error does not reveal the version of a file that may not be read, or that
+    /// a component above one of the paths is such a file.
     async fn send_at<Q: UnaryRequest>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let (path, target) =
             (request.as_request_ref().primary_path(), request.as_request_ref().paths().nth(1).cloned());
@@ -70,9 +71,14 @@ impl PolicyBackend {
         }
     }
 
-    /// Replaces `not_a_directory` by `not_found`, unless the file in the way is a component of `path` itself and may be read by its
-    /// name and by its real path. A file that a link leads through is never revealed.
+    /// Removes from `error` what it reveals of files that may not be read: the version of a `conflict`, and `not_a_directory`, which
+    /// becomes `not_found` unless the file in the way is a component of `path` itself. A file that a link leads through is never
+    /// revealed.
     pub(crate) async fn without_hidden_files(&self, cx: &OpContext, error: Error, path: &VfsPath) -> Error {
+        if matches!(error.detail(), Some(ErrorDetail::Conflict { actual: Some(_) })) {
+            let is_readable = self.is_readable(cx, path).await;
+            return if is_readable { error } else { Error::at(ErrorKind::Conflict, path) };
+        }
         if error.kind() != ErrorKind::NotADirectory || error.path().is_some_and(|at| at != path.as_str()) {
             return error;
         }
@@ -82,16 +88,19 @@ impl PolicyBackend {
             _ => return error,
         }
         for at in iter::successors(path.parent(), VfsPath::parent) {
-            if !self.is_file(cx, &at).await {
-                continue;
+            if self.is_file(cx, &at).await {
+                return if self.is_readable(cx, &at).await { error } else { Error::not_found(path) };
             }
-            let is_readable = match self.enforcer.real_or_none(cx, &at).await {
-                Ok(Some(real)) => !self.denies(cx, &at).await && !self.denies(cx, &real).await,
-                _ => false,
-            };
-            return if is_readable { error } else { Error::not_found(path) };
         }
         Error::not_found(path)
+    }
+
+    /// Returns whether no rule denies to read the file `path`, by its name and by its real path.
+    async fn is_readable(&self, cx: &OpContext, path: &VfsPath) -> bool {
+        match self.enforcer.real_or_none(cx, path).await {
+            Ok(Some(real)) => !self.denies(cx, path).await && !self.denies(cx, &real).await,
+            _ => false,
+        }
     }
 
     /// Returns the error that replaces `answer` if `path` is unreadable, the same whether it exists or not. Returns `None` if

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::future::poll_immediate;
+use vfs_core::error::ErrorDetail;
 use vfs_core::operation::UnaryRequest;
 use vfs_core::transfer::DownloadRequest;
 use vfs_core::watch::WatchRequest;
 use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, GlobRequest, GrepRequest, Layer,
-    LsRequest, OpContext, ReadRequest, RenameRequest, ResolveRequest, StatRequest,
+    LsRequest, OpContext, OpenWriterRequest, ReadRequest, RenameRequest, ResolveRequest, Result, StatRequest, Version,
+    WriteMode, WriteRequest,
 };
 use vfs_memory::MemoryBackend;
 use vfs_policy::Policy;
@@ -73,4 +75,34 @@ async fn errors_about_a_denied_file_are_the_same_whether_it_exists_or_not() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_conflict_has_no_version_of_a_file_that_may_only_be_written() -> Result<()> {
+    let inner = Arc::new(MemoryBackend::new());
+    inner.create_text("/secrets/key", "hunter2").await?;
+    inner.create_text("/open", "hunter2").await?;
+    let denied = rules("[[rules]]\neffect = 'deny'\noperations = ['read']\npaths = ['/secrets']\n");
+    let files = Policy::new(Arc::new(denied)).layer(inner);
+    let (cx, version) = (OpContext::new(), Version::new("guess"));
+    for (at, is_shown) in [("/secrets/key", false), ("/open", true)] {
+        let write = WriteRequest::new(path(at), "x").mode(WriteMode::IfVersion(version.clone()));
+        let mut delete = DeleteRequest::new(path(at));
+        delete.expected_version = Some(version.clone());
+        let open = OpenWriterRequest::new(path(at)).mode(WriteMode::IfVersion(version.clone()));
+        let commit = async {
+            let mut writer = files.open_writer(&cx, open).await?;
+            writer.write("x".into()).await?;
+            writer.commit().await
+        };
+        let (write, delete, commit) = (files.write(&cx, write).await, files.delete(&cx, delete).await, commit.await);
+        for error in
+            [write.map(drop), delete.map(drop), commit.map(drop)].map(|result| result.expect_err("another version"))
+        {
+            assert_eq!((error.kind(), error.path()), (ErrorKind::Conflict, Some(at)), "{error}");
+            let is_detailed = matches!(error.detail(), Some(ErrorDetail::Conflict { actual: Some(_) }));
+            assert_eq!(is_detailed, is_shown, "{error:?}");
+        }
+    }
+    Ok(())
 }
