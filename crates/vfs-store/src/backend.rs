@@ -89,8 +89,8 @@ use crate::store::{Store, TimestampSource};
 ///
 /// # Errors
 ///
-/// Errors of every backend, of the store, and of the [`NamespaceSource`]. `conflict` for an edit, and `busy` for another change, that
-/// lost against other writers in [`StoreConfig::edit_attempts`] attempts.
+/// Errors of every backend, of the store, and of the [`NamespaceSource`]. `busy` for a change that lost against other
+/// writers in [`StoreConfig::edit_attempts`] attempts.
 ///
 /// ```
 /// use vfs_core::BackendExt;

@@ -214,7 +214,7 @@ pub struct StoreConfig {
     pub index_namespaces: NonZeroUsize,
     /// Maximum number of concurrent requests of one operation. Default [`StoreConfig::DEFAULT_FETCHES`].
     pub fetches: NonZeroUsize,
-    /// Number of attempts of a change that loses against other writers, before it fails as a conflict. Default
+    /// Number of attempts of a change that loses against other writers, before it fails with `busy`. Default
     /// [`StoreConfig::DEFAULT_EDIT_ATTEMPTS`].
     pub edit_attempts: u32,
 }
@@ -270,7 +270,7 @@ impl StoreConfig {
         self
     }
 
-    /// Sets the thread pool of searches.
+    /// Sets the thread pool of searches. Backends that have none each start their own: share one among the backends of many users.
     #[must_use]
     pub fn search_pool(mut self, pool: Pool) -> Self {
         self.search_pool = Some(pool);

@@ -3,7 +3,7 @@
 use vfs_core::edit::EditMode;
 use vfs_core::{EditRequest, EditResult, Error, Result, edit};
 
-use super::concurrency::backoff::backoff;
+use super::concurrency::backoff::{backoff, contended};
 use super::view::namespace_view::NamespaceView;
 use super::write::NewContent;
 use crate::store::{Precondition, PutOutcome, Store, StoredValue};
@@ -20,7 +20,6 @@ pub(super) async fn edit<S: Store>(view: &NamespaceView<S>, req: &EditRequest) -
         EditMode::DryRun => None,
         _ => Some(view.lock_key(path).await?),
     };
-    let mut last = None;
     for attempt in 0..view.shared.config.edit_attempts {
         let StoredValue { stored, content, .. } = view.whole_file(path, max).await?;
         if req.expected_version.as_ref().is_some_and(|expected| *expected != stored.version) {
@@ -41,10 +40,10 @@ pub(super) async fn edit<S: Store>(view: &NamespaceView<S>, req: &EditRequest) -
             PutOutcome::PreconditionFailed(found) if req.expected_version.is_some() => {
                 return Err(Error::conflict(path, found.map(|stored| stored.version)));
             }
-            PutOutcome::PreconditionFailed(found) => last = found.map(|stored| stored.version),
+            PutOutcome::PreconditionFailed(_) => {}
         }
         backoff(&view.cx, path, attempt).await?;
     }
     drop(lock);
-    Err(Error::conflict(path, last))
+    Err(contended(path))
 }

@@ -35,7 +35,7 @@ pub enum SqliteDurability {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum SqliteSearchIndex {
     /// Written files are indexed in groups: up to 64 files, of 1 MiB together, wait to be indexed, and every search
-    /// reads them until then.
+    /// reads them until then. A change of a larger text file indexes it at once.
     #[default]
     On,
     /// Written files are not indexed. Files that another handle indexed stay indexed until they are written again.
