@@ -49,8 +49,9 @@ const DEFAULT_MAX_UNDO: u64 = 1000;
 ///   renamed path in its place, as it does when it is sent again.
 /// * A change whose response was lost, that was dropped, or whose process ended is settled before the next one, according to the
 ///   files at that time. A file that a delete or rename cannot have left, because another process wrote it since, does not
-///   belong to the change: an undo restores the other files. If the files cannot be read for a reason that is not temporary,
-///   the change stays in the history, and is settled when it is undone.
+///   belong to the change: an undo restores the other files. If one was written at the source of a rename, the undo is a `conflict`.
+///   If the files cannot be read for a reason that is not temporary, the change stays in the history, and is settled when it is
+///   undone.
 /// * The targets of a copy or rename are recorded with the versions that they have right after it. If another process writes to one
 ///   in between, an undo takes its content for that of the operation.
 /// * The last 1,000 operations can be undone, or the number set by [`max_undo`](Self::max_undo). Contents that only older operations

@@ -250,7 +250,7 @@ impl OperationEffect {
         match output {
             Ok(output) if may_be_replayed => Self::PossibleReplay(reported_versions(record, output)),
             Ok(output) => Self::Success(reported_versions(record, output)),
-            Err(error) if may_have_effect(error.kind()) => Self::Unknown,
+            Err(error) if may_have_effect(record.operation, error.kind()) => Self::Unknown,
             Err(_) => Self::NoEffect,
         }
     }
@@ -269,9 +269,12 @@ fn reported_versions(record: &UndoRecord, output: OutputRef<'_>) -> Option<BTree
     version.map(|version| BTreeMap::from([(root.clone(), version.clone())]))
 }
 
-/// Returns whether an error of `kind` leaves the effect unknown. A tree that is removed or moved in many steps may be left at a
-/// part that is in use.
-fn may_have_effect(kind: ErrorKind) -> bool {
+/// Returns whether an error of `kind` leaves the effect of `operation` unknown. A tree that is removed or moved in many steps may be
+/// left at a part that is in use; one file is as another writer left it.
+fn may_have_effect(operation: Operation, kind: ErrorKind) -> bool {
     use ErrorKind::{Busy, Cancelled, Internal, NotEmpty, PermissionDenied, StorageFull, Timeout, Unavailable};
-    matches!(kind, Busy | Cancelled | Internal | NotEmpty | PermissionDenied | StorageFull | Timeout | Unavailable)
+    match kind {
+        Busy => matches!(operation, Operation::Delete | Operation::Rename | Operation::Copy | Operation::Restore),
+        _ => matches!(kind, Cancelled | Internal | NotEmpty | PermissionDenied | StorageFull | Timeout | Unavailable),
+    }
 }

@@ -71,21 +71,26 @@ impl UndoRecord {
         let mut present = self.present_files(files).await?;
         let foreign = present.keys().filter(|path| !self.can_have_left(path, &present));
         let foreign: BTreeSet<_> = foreign.cloned().collect();
+        // If another process wrote a file at the source of a rename and its target is there, the undo of both is a conflict.
+        let targets = present.keys().filter(|path| !foreign.contains(*path));
+        let contested: BTreeSet<_> = targets.filter_map(|path| self.source(path)).collect();
         present.retain(|path, _| !foreign.contains(path));
-        self.files.retain(|path, _| !foreign.contains(path));
+        self.files.retain(|path, _| !foreign.contains(path) || contested.contains(path));
         self.complete(versions(present));
         Ok(())
     }
 
     /// Returns whether the operation can have left the file at `path` of `present`: a delete only a file that it did not remove, and a
-    /// rename also a file that is no longer at its source.
+    /// rename also a file whose source is not in its place unchanged.
     fn can_have_left(&self, path: &VfsPath, present: &CurrentFiles) -> bool {
         let before = |path: &VfsPath| self.files.get(path).and_then(|touched| touched.before.as_ref());
-        let is_unchanged = || before(path).is_some_and(|before| before.version == present[path].version);
-        let is_moved = |source: &VfsPath| before(source).is_some() && !present.contains_key(source);
+        let is_unchanged = |path: &VfsPath| {
+            before(path).zip(present.get(path)).is_some_and(|(before, present)| before.version == present.version)
+        };
+        let is_moved = |source: &VfsPath| before(source).is_some() && !is_unchanged(source);
         match self.operation {
-            Operation::Delete => is_unchanged(),
-            Operation::Rename => is_unchanged() || self.source(path).as_ref().is_some_and(is_moved),
+            Operation::Delete => is_unchanged(path),
+            Operation::Rename => is_unchanged(path) || self.source(path).as_ref().is_some_and(is_moved),
             _ => true,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, Interceptor, Layer, OpContext, Operation,
+    Backend, BackendExt, CopyRequest, DeleteRequest, Error, ErrorKind, Interceptor, Layer, OpContext, Operation,
     RenameRequest, Result, UploadRequest, VfsPath,
 };
 use vfs_layers::FaultInjection;
@@ -200,27 +200,67 @@ async fn a_rename_that_never_happened_is_settled_without_what_others_wrote_since
         let rename = RenameRequest::new(path("/x"), path("/y"));
         assert!(dead.rename(&cx(), rename).now_or_never().is_none());
         fixture.inner.create_text("/y/g", "other").await.expect("written");
-        if source != "one" {
+        if source == "one" {
+            assert_eq!(undo(&fixture.again(), 1).await.expect("nothing is left"), 0);
+            assert!(fixture.again().history(&cx()).await.expect("listed").is_empty());
+        } else {
+            // It may as well have happened before both files were written again.
             fixture.inner.write_text("/x/g", source).await.expect("written");
+            assert_conflict(&undo(&fixture.again(), 1).await.expect_err("nothing is replaced"), "/x/g");
         }
-        assert_eq!(undo(&fixture.again(), 1).await.expect("nothing is left"), 0);
-        assert!(fixture.again().history(&cx()).await.expect("listed").is_empty());
         fixture.has(&[("/x/g", source), ("/y/g", "other")]);
     }
 }
 
 #[tokio::test]
-async fn a_rename_whose_process_ended_is_undone_beside_what_others_wrote_since() {
+async fn a_rename_whose_source_is_written_again_is_undone_as_a_whole_or_not_at_all() {
     let fixture = fixture();
-    for name in ["g", "h"] {
-        fixture.inner.create_text(&format!("/x/{name}"), name).await.expect("written");
+    for (at, text) in [("/x/g", "g"), ("/x/h", "h"), ("/log", "old"), ("/log.1", "older")] {
+        fixture.inner.create_text(at, text).await.expect("written");
     }
-    let dead = unresponsive(&fixture, Operation::Rename, true);
-    let rename = RenameRequest::new(path("/x"), path("/y"));
-    assert!(dead.rename(&cx(), rename).now_or_never().is_none());
-    fixture.inner.create_text("/x/g", "other").await.expect("written");
-    assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1);
-    fixture.has(&[("/x/g", "other"), ("/x/h", "h"), ("/y/g", "g")]);
+    for (from, to, again) in [("/x", "/y", "/x/g"), ("/log", "/log.1", "/log")] {
+        let dead = unresponsive(&fixture, Operation::Rename, true);
+        let rename = RenameRequest::new(path(from), path(to)).overwrite();
+        assert!(dead.rename(&cx(), rename).now_or_never().is_none());
+        fixture.inner.create_text(again, "other").await.expect("written");
+        assert_conflict(&undo(&fixture.again(), 1).await.expect_err("another process wrote the source"), again);
+        fixture.inner.delete_file(again).await.expect("removed");
+        assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1);
+    }
+    fixture.has(&[("/x/g", "g"), ("/x/h", "h"), ("/log", "old"), ("/log.1", "older")]);
+}
+
+/// Backend whose edits lose against another writer.
+#[derive(Debug)]
+struct Contended;
+
+impl Interceptor for Contended {
+    fn name(&self) -> &'static str {
+        "contended"
+    }
+
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        if Q::OPERATION == Operation::Edit {
+            inner.write_text("/a", "other").await?;
+            return Err(Error::of(ErrorKind::Busy));
+        }
+        request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
+    }
+}
+
+#[tokio::test]
+async fn an_edit_that_loses_against_another_writer_has_no_record() {
+    let fixture = fixture();
+    fixture.inner.create_text("/a", "one").await.expect("written");
+    let inner = Arc::<MemoryBackend>::clone(&fixture.inner) as Arc<dyn Backend>;
+    let files = checkpoints(&fixture.store).over(Arc::new(Intercepted::new(inner, Arc::new(Contended))));
+    assert_eq!(files.edit_text("/a", "one", "two").await.expect_err("it lost").kind(), ErrorKind::Busy);
+    assert_eq!(undo(&fixture.again(), 1).await.expect("nothing to undo"), 0);
+    fixture.has(&[("/a", "other")]);
 }
 
 #[tokio::test]
