@@ -7,6 +7,7 @@ use vfs_core::transfer::DeleteScope;
 use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, Result, VfsPath};
 
 use super::concurrency::backoff::{backoff, contended};
+use super::nontransactional::of_partial_change;
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::PathEntry;
 use crate::store::{BatchOutcome, Precondition, PutOutcome, Store, Write};
@@ -86,22 +87,25 @@ async fn delete_each<S: Store>(view: &NamespaceView<S>, paths: &[VfsPath]) -> Re
             }
             let outcome = view.delete(path, &Precondition::Any).await.map_err(|failure| {
                 has_failed.store(true, Ordering::Relaxed);
-                failure.or_path(path)
+                (failure.or_path(path), path)
             })?;
-            Ok::<_, Error>(u64::from(matches!(outcome, PutOutcome::Applied(_))))
+            Ok::<_, (Error, &VfsPath)>(u64::from(matches!(outcome, PutOutcome::Applied(_))))
         })
         .collect();
     let mut deletions = stream::iter(deletions).buffer_unordered(view.fetches());
+    let is_busy = |(failure, _): &(Error, &VfsPath)| failure.kind() == ErrorKind::Busy;
     let (mut deleted, mut first_failure) = (0, None);
     while let Some(outcome) = deletions.next().await {
         match outcome {
             Ok(files) => deleted += files,
-            Err(failure) => first_failure = first_failure.or(Some(failure)),
+            // Another failure says more than `busy`, after which nothing has changed.
+            Err(failure) if first_failure.as_ref().is_none_or(is_busy) => first_failure = Some(failure),
+            Err(_) => {}
         }
     }
     match first_failure {
         None => Ok(deleted),
-        Some(failure) if deleted == 0 => Err(failure),
-        Some(failure) => Err(failure.after_partial_delete(deleted)),
+        Some((failure, _)) if deleted == 0 => Err(failure),
+        Some((failure, path)) => Err(of_partial_change(failure, path).after_partial_delete(deleted)),
     }
 }

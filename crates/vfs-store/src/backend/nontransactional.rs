@@ -58,13 +58,15 @@ async fn has_room<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> Result<b
     Ok(!has_below? && !is_below_file?)
 }
 
-/// Returns `error` for a change of `path` of which a part may remain applied: not `busy`, after which a caller may assume that nothing
-/// was changed.
-fn of_partial_change(error: Error, path: &VfsPath) -> Error {
+/// Returns `error` for a change of `path` of which a part may remain applied: `unavailable` in place of `busy`, after which a caller
+/// may assume that nothing was changed.
+pub(super) fn of_partial_change(error: Error, path: &VfsPath) -> Error {
     if error.kind() != ErrorKind::Busy {
         return error.or_path(path);
     }
-    Error::new(ErrorKind::Conflict, "other writers changed or locked the files at this path meanwhile").with_path(path)
+    Error::new(ErrorKind::Unavailable, "other writers changed or locked the files at this path meanwhile")
+        .with_path(path)
+        .with_source(error)
 }
 
 /// Creates a file, and removes it again if a file above it or below it was created meanwhile.
@@ -86,23 +88,32 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
             None => return Err(error.clone()),
         },
     };
-    let remains = |error| of_partial_change(error, path);
     match (put, has_room) {
         (Ok(put), Ok(true)) => Ok(put),
         (Ok(PutOutcome::Applied(stored)), has_room) => {
-            let _removed = steady.delete(path, &Precondition::Version(stored.version)).await.map_err(remains)?;
+            let removed = steady.delete(path, &Precondition::Version(stored.version)).await;
+            let _removed = removed.map_err(|error| of_partial_change(error, path))?;
             has_room.map(|_| PutOutcome::PreconditionFailed(None))
         }
         (Err(error), Ok(false)) => {
-            if let Some(found) = steady.head(path).await.map_err(remains)?
-                && sent.is(&steady, path, &found).await.map_err(remains)?
-            {
-                let _removed = steady.delete(path, &Precondition::Version(found.version)).await.map_err(remains)?;
+            // The outcome of the put stays unknown if its value cannot be removed.
+            match remove_if_sent(&steady, path, &sent).await {
+                Ok(()) => Err(error),
+                Err(cause) => Err(error.with_source(cause)),
             }
-            Err(error)
         }
         (put, _) => put,
     }
+}
+
+/// Removes the value at `path` if it is the one that was sent.
+async fn remove_if_sent<S: Store>(view: &NamespaceView<S>, path: &VfsPath, sent: &SentValue) -> Result<()> {
+    if let Some(found) = view.head(path).await?
+        && sent.is(view, path, &found).await?
+    {
+        let _removed = view.delete(path, &Precondition::Version(found.version)).await?;
+    }
+    Ok(())
 }
 
 /// Copies each file to its new place, then removes the sources as they were copied.

@@ -265,7 +265,7 @@ async fn an_incomplete_rollback_is_reported_and_loses_nothing() {
         }
     });
     let error = files.rename(&cx(), RenameRequest::new(path("/d"), path("/n"))).await.expect_err("others changed it");
-    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.message().contains("check source and target"), "{error}");
     let left = contents(&store).await;
     for (at, text) in [("/n/a", "edited\n"), ("/n/b/c", "edited, too\n"), ("/d/b/c", "newer\n"), ("/d/e", "of /d/e\n")]

@@ -110,7 +110,7 @@ async fn a_transfer_that_is_partly_rolled_back_is_not_busy() {
         }
         let rename = RenameRequest::new(path("/d/a"), path("/n"));
         let error = files.rename(&cx(), rename).await.expect_err("the source cannot be removed");
-        assert_eq!((error.kind(), error.path()), (ErrorKind::Conflict, Some("/n")), "{is_locked}: {error}");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Unavailable, Some("/n")), "{is_locked}: {error}");
         assert!(error.message().contains("could not be rolled back"), "{error}");
         let paths: Vec<_> = contents(&store).await.into_iter().map(|(at, _)| at).collect();
         assert_eq!(paths, ["/d/a", "/d/b/c", "/d/e", "/n", "/t"], "{is_locked}");
@@ -136,7 +136,9 @@ async fn a_new_file_that_cannot_be_removed_again_is_not_busy() {
             }
         });
         let error = files.create_text("/x/y", "y\n").await.expect_err("another writer created '/x'");
-        assert_eq!((error.kind(), error.path()), (ErrorKind::Conflict, Some("/x/y")), "{lost:?}: {error}");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Unavailable, Some("/x/y")), "{lost:?}: {error}");
+        let remaining = store.head(&Key::new(Namespace::default(), path("/x/y"))).await.expect("memory is there");
+        assert!(remaining.is_some(), "{lost:?}: it remains");
     }
 }
 
