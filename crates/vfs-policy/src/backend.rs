@@ -76,8 +76,9 @@ impl PolicyBackend {
     /// revealed.
     pub(crate) async fn without_hidden_files(&self, cx: &OpContext, error: Error, path: &VfsPath) -> Error {
         if matches!(error.detail(), Some(ErrorDetail::Conflict { actual: Some(_) })) {
-            let is_readable = self.is_readable(cx, path).await;
-            return if is_readable { error } else { Error::at(ErrorKind::Conflict, path) };
+            // An approver is not asked again, so a file whose reads need an approval does not show its version either.
+            let read = self.enforcer.check(cx, &ReadRequest::new(path.clone())).await;
+            return if matches!(read, Ok(None)) { error } else { Error::at(ErrorKind::Conflict, path) };
         }
         if error.kind() != ErrorKind::NotADirectory || error.path().is_some_and(|at| at != path.as_str()) {
             return error;
@@ -88,19 +89,16 @@ impl PolicyBackend {
             _ => return error,
         }
         for at in iter::successors(path.parent(), VfsPath::parent) {
-            if self.is_file(cx, &at).await {
-                return if self.is_readable(cx, &at).await { error } else { Error::not_found(path) };
+            if !self.is_file(cx, &at).await {
+                continue;
             }
+            let is_readable = match self.enforcer.real_or_none(cx, &at).await {
+                Ok(Some(real)) => !self.denies(cx, &at).await && !self.denies(cx, &real).await,
+                _ => false,
+            };
+            return if is_readable { error } else { Error::not_found(path) };
         }
         Error::not_found(path)
-    }
-
-    /// Returns whether no rule denies to read the file `path`, by its name and by its real path.
-    async fn is_readable(&self, cx: &OpContext, path: &VfsPath) -> bool {
-        match self.enforcer.real_or_none(cx, path).await {
-            Ok(Some(real)) => !self.denies(cx, path).await && !self.denies(cx, &real).await,
-            _ => false,
-        }
     }
 
     /// Returns the error that replaces `answer` if `path` is unreadable, the same whether it exists or not. Returns `None` if

@@ -82,10 +82,14 @@ async fn a_conflict_has_no_version_of_a_file_that_may_only_be_written() -> Resul
     let inner = Arc::new(MemoryBackend::new());
     inner.create_text("/secrets/key", "hunter2").await?;
     inner.create_text("/open", "hunter2").await?;
-    let denied = rules("[[rules]]\neffect = 'deny'\noperations = ['read']\npaths = ['/secrets']\n");
+    inner.create_text("/asked", "hunter2").await?;
+    let denied = rules(
+        "[[rules]]\neffect = 'deny'\noperations = ['read']\npaths = ['/secrets']\n\
+         [[rules]]\neffect = 'ask'\noperations = ['read']\npaths = ['/asked']\n",
+    );
     let files = Policy::new(Arc::new(denied)).layer(inner);
     let (cx, version) = (OpContext::new(), Version::new("guess"));
-    for (at, is_shown) in [("/secrets/key", false), ("/open", true)] {
+    for (at, is_shown) in [("/secrets/key", false), ("/asked", false), ("/open", true)] {
         let write = WriteRequest::new(path(at), "x").mode(WriteMode::IfVersion(version.clone()));
         let mut delete = DeleteRequest::new(path(at));
         delete.expected_version = Some(version.clone());
