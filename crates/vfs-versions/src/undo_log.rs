@@ -14,7 +14,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Operation, Result, Version, VfsPath}
 pub use self::undo_report::{UndoEntry, UndoReport};
 
 use self::affected_paths::affected_paths;
-use self::undo_record::{UndoRecord, versions};
+use self::undo_record::{OperationOutcome, UndoRecord, versions};
 use crate::snapshots::caller_files::{CallerFiles, CurrentFiles};
 use crate::snapshots::checkpoint_store::CheckpointStore;
 use crate::snapshots::file_transition::{FileTransition, FileVersions, existing};
@@ -124,7 +124,7 @@ impl UndoLog<'_> {
     ) -> Result<()> {
         match after {
             Some(after) => record.complete(after),
-            None => record.complete_by_files(files).await?,
+            None => record.complete_by_files(files, OperationOutcome::Success).await?,
         }
         self.save(files.cx, &record).await
     }
@@ -206,7 +206,7 @@ impl UndoLog<'_> {
             }
             Err(error) => return Err(error),
         };
-        if let Err(error) = record.complete_by_files(files).await {
+        if let Err(error) = record.complete_by_files(files, OperationOutcome::Unknown).await {
             if error.is_temporary() || error.kind() == ErrorKind::Cancelled {
                 return Err(error);
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use vfs_core::links::is_link;
 use vfs_core::{Error, ErrorKind, Operation, RenameRequest, Result, Version, VfsPath};
 
-use super::undo_record::{UndoRecord, versions};
+use super::undo_record::{OperationOutcome, UndoRecord, versions};
 use super::undo_report::{UndoEntry, UndoReport};
 use super::{UndoCursor, UndoLog};
 use crate::content_store::ObjectId;
@@ -117,7 +117,7 @@ impl UndoLog<'_> {
         mut record: UndoRecord,
     ) -> Result<(RenewedVersions, u64), TransitionFailure> {
         if !record.is_done {
-            record.complete_by_files(files).await?;
+            record.complete_by_files(files, OperationOutcome::Unknown).await?;
         }
         let present = record.present_files(files).await?;
         let plan = UndoPlan::new(files, &record, &present).await?;

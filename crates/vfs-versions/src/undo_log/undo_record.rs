@@ -36,6 +36,13 @@ pub(crate) struct TouchedFile {
     pub(crate) after: Option<Version>,
 }
 
+/// Outcome of an operation whose record is completed by the present files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OperationOutcome {
+    Success,
+    Unknown,
+}
+
 impl UndoRecord {
     /// Returns the record of an operation that is about to begin, with the files that it may replace.
     pub(crate) fn begin(
@@ -65,34 +72,62 @@ impl UndoRecord {
         Ok(present)
     }
 
-    /// Completes the record by the present files. A file that the operation cannot have left was written by another process: the
-    /// record leaves it out, so that an undo does not replace it.
-    pub(crate) async fn complete_by_files(&mut self, files: &CallerFiles<'_>) -> Result<()> {
+    /// Completes the record by the present files.
+    ///
+    /// A file that the operation cannot have left was written by another process. If the operation had an effect and the record has
+    /// the state before of such a file, the undo is a conflict, as it would lose one of the contents; otherwise the record leaves the
+    /// file out.
+    pub(crate) async fn complete_by_files(&mut self, files: &CallerFiles<'_>, outcome: OperationOutcome) -> Result<()> {
         let mut present = self.present_files(files).await?;
-        let foreign = present.keys().filter(|path| !self.can_have_left(path, &present));
-        let foreign: BTreeSet<_> = foreign.cloned().collect();
-        // If another process wrote a file at the source of a rename and its target is there, the undo of both is a conflict.
-        let targets = present.keys().filter(|path| !foreign.contains(*path));
-        let contested: BTreeSet<_> = targets.filter_map(|path| self.source(path)).collect();
+        let mut foreign = BTreeSet::new();
+        for path in present.keys() {
+            if !self.can_have_left(files, path, &present, outcome).await? {
+                foreign.insert(path.clone());
+            }
+        }
+        let had_effect = outcome == OperationOutcome::Success || self.had_effect(&present, &foreign);
+        self.files.retain(|path, touched| !foreign.contains(path) || (had_effect && touched.before.is_some()));
         present.retain(|path, _| !foreign.contains(path));
-        self.files.retain(|path, _| !foreign.contains(path) || contested.contains(path));
         self.complete(versions(present));
         Ok(())
     }
 
     /// Returns whether the operation can have left the file at `path` of `present`: a delete only a file that it did not remove, and a
-    /// rename also a file whose source is not in its place unchanged.
-    fn can_have_left(&self, path: &VfsPath, present: &CurrentFiles) -> bool {
-        let before = |path: &VfsPath| self.files.get(path).and_then(|touched| touched.before.as_ref());
-        let is_unchanged = |path: &VfsPath| {
-            before(path).zip(present.get(path)).is_some_and(|(before, present)| before.version == present.version)
-        };
-        let is_moved = |source: &VfsPath| before(source).is_some() && !is_unchanged(source);
-        match self.operation {
-            Operation::Delete => is_unchanged(path),
-            Operation::Rename => is_unchanged(path) || self.source(path).as_ref().is_some_and(is_moved),
-            _ => true,
+    /// rename also a file whose source is gone. If the source is there, a target has to have its content.
+    async fn can_have_left(
+        &self,
+        files: &CallerFiles<'_>,
+        path: &VfsPath,
+        present: &CurrentFiles,
+        outcome: OperationOutcome,
+    ) -> Result<bool> {
+        if !matches!(self.operation, Operation::Delete | Operation::Rename) || self.is_unchanged(path, present) {
+            return Ok(true);
         }
+        let Some(source) = self.source(path) else { return Ok(false) };
+        match self.before(&source) {
+            None => Ok(false),
+            Some(_) if outcome == OperationOutcome::Success || !present.contains_key(&source) => Ok(true),
+            expected => files.has_content(path, present.get(path), expected).await,
+        }
+    }
+
+    /// Returns whether a delete or rename had an effect, as far as the `present` files tell: a file is gone, the target of a rename has
+    /// changed, or no file is as it was. Otherwise it is taken for one that was never made.
+    fn had_effect(&self, present: &CurrentFiles, foreign: &BTreeSet<VfsPath>) -> bool {
+        let before = || self.files.iter().filter(|(_, touched)| touched.before.is_some()).map(|(path, _)| path);
+        let mut targets = present.keys().filter(|path| self.source(path).is_some() && !foreign.contains(*path));
+        before().any(|path| !present.contains_key(path))
+            || targets.any(|path| !self.is_unchanged(path, present))
+            || !before().any(|path| self.is_unchanged(path, present))
+    }
+
+    fn is_unchanged(&self, path: &VfsPath, present: &CurrentFiles) -> bool {
+        self.before(path).zip(present.get(path)).is_some_and(|(before, present)| before.version == present.version)
+    }
+
+    fn before(&self, path: &VfsPath) -> Option<&StoredFile> {
+        self.files.get(path)?.before.as_ref()
     }
 
     /// Returns the path from which a rename moves the entry at `path`, or `None`.

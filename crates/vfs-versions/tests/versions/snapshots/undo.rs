@@ -168,16 +168,62 @@ async fn a_deletion_whose_process_ended_is_settled_without_what_others_wrote_sin
         assert!(dead.delete(&cx(), delete).now_or_never().is_none());
         fixture.inner.write_text("/d/a", "two").await.expect("written");
         fixture.inner.create_text("/d/b", "new").await.expect("written");
+        let history = fixture.again().history(&cx()).await.expect("listed");
+        assert_eq!(history.len(), if has_happened { 2 } else { 1 }, "a deletion that never happened has no record");
+        assert_conflict(&undo(&fixture.again(), 1).await.expect_err("the content would be lost"), "/d/a");
+        fixture.inner.delete_file("/d/a").await.expect("removed");
         if has_happened {
-            assert_eq!(undo(&fixture.again(), 1).await.expect("a deletion"), 1);
+            assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1);
+            fixture.has(&[("/d/a", "one"), ("/d/b", "new"), ("/d/c", "kept")]);
         }
-        assert_conflict(&undo(&fixture.again(), 1).await.expect_err("the write is left"), "/d/a");
-        fixture.has(&[("/d/a", "two"), ("/d/b", "new"), ("/d/c", "kept")]);
     }
 }
 
 #[tokio::test]
-async fn a_deletion_that_removed_some_files_is_undone_beside_what_others_wrote_since() {
+async fn a_deletion_of_a_file_that_is_written_again_keeps_the_deleted_content() {
+    let fixture = fixture();
+    fixture.inner.create_text("/a", "one").await.expect("written");
+    let dead = unresponsive(&fixture, Operation::Delete, true);
+    assert!(dead.delete(&cx(), DeleteRequest::new(path("/a"))).now_or_never().is_none());
+    fixture.inner.create_text("/a", "other").await.expect("written");
+    assert_conflict(&undo(&fixture.again(), 1).await.expect_err("the content would be lost"), "/a");
+    fixture.inner.delete_file("/a").await.expect("removed");
+    assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1);
+    fixture.has(&[("/a", "one")]);
+}
+
+#[tokio::test]
+async fn contents_are_kept_although_another_process_wrote_every_file_again() {
+    for to in [None, Some("/d/b")] {
+        let fixture = fixture();
+        for (at, text) in [("/d/a", "1"), ("/d/b", "2")] {
+            fixture.inner.create_text(at, text).await.expect("written");
+        }
+        match to {
+            None => {
+                let dead = unresponsive(&fixture, Operation::Delete, true);
+                assert!(dead.delete(&cx(), DeleteRequest::new(path("/d")).recursive()).now_or_never().is_none());
+            }
+            Some(to) => {
+                let dead = unresponsive(&fixture, Operation::Rename, true);
+                let rename = RenameRequest::new(path("/d/a"), path(to)).overwrite();
+                assert!(dead.rename(&cx(), rename).now_or_never().is_none());
+            }
+        }
+        for at in ["/d/a", "/d/b"] {
+            fixture.inner.write_text(at, "other").await.expect("written");
+        }
+        assert_conflict(&undo(&fixture.again(), 1).await.expect_err("the contents would be lost"), "/d/a");
+        for at in ["/d/a", "/d/b"] {
+            fixture.inner.delete_file(at).await.expect("removed");
+        }
+        assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1, "{to:?}");
+        fixture.has(&[("/d/a", "1"), ("/d/b", "2")]);
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_that_removed_some_files_is_undone_as_a_whole_or_not_at_all() {
     let fixture = fixture();
     for at in ["/d/a", "/d/b", "/d/c"] {
         fixture.inner.create_text(at, "old").await.expect("written");
@@ -187,8 +233,39 @@ async fn a_deletion_that_removed_some_files_is_undone_beside_what_others_wrote_s
     assert!(dead.delete(&cx(), delete).now_or_never().is_none());
     fixture.inner.delete_file("/d/a").await.expect("removed");
     fixture.inner.write_text("/d/b", "other").await.expect("written");
+    assert_conflict(&undo(&fixture.again(), 1).await.expect_err("the content would be lost"), "/d/b");
+    fixture.has(&[("/d/b", "other"), ("/d/c", "old")]);
+    fixture.inner.delete_file("/d/b").await.expect("removed");
     assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1);
-    fixture.has(&[("/d/a", "old"), ("/d/b", "other"), ("/d/c", "old")]);
+    fixture.has(&[("/d/a", "old"), ("/d/b", "old"), ("/d/c", "old")]);
+}
+
+#[tokio::test]
+async fn a_rename_that_replaced_its_target_but_did_not_remove_its_source_is_undone() {
+    let fixture = fixture();
+    for (at, text) in [("/log", "new"), ("/log.1", "old")] {
+        fixture.inner.create_text(at, text).await.expect("written");
+    }
+    let dead = unresponsive(&fixture, Operation::Rename, false);
+    let rename = RenameRequest::new(path("/log"), path("/log.1")).overwrite();
+    assert!(dead.rename(&cx(), rename).now_or_never().is_none());
+    fixture.inner.write_text("/log.1", "new").await.expect("written");
+    assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1);
+    fixture.has(&[("/log", "new"), ("/log.1", "old")]);
+}
+
+#[tokio::test]
+async fn a_rename_over_a_file_that_never_happened_has_no_record_after_its_source_is_edited() {
+    let fixture = fixture();
+    for (at, text) in [("/log", "new"), ("/log.1", "old")] {
+        fixture.inner.create_text(at, text).await.expect("written");
+    }
+    let dead = unresponsive(&fixture, Operation::Rename, false);
+    let rename = RenameRequest::new(path("/log"), path("/log.1")).overwrite();
+    assert!(dead.rename(&cx(), rename).now_or_never().is_none());
+    fixture.inner.append_text("/log", " line").await.expect("written");
+    assert_eq!(undo(&fixture.again(), 1).await.expect("nothing to undo"), 0);
+    fixture.has(&[("/log", "new line"), ("/log.1", "old")]);
 }
 
 #[tokio::test]
