@@ -59,9 +59,18 @@ impl PolicyBackend {
     /// Performs `request`, which has at most two paths. An error does not reveal the version of a file that may not be read, or that
     /// a component above one of the paths is such a file.
     async fn send_at<Q: UnaryRequest>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let (path, target) =
-            (request.as_request_ref().primary_path(), request.as_request_ref().paths().nth(1).cloned());
-        match self.send(cx, request).await {
+        let paths =
+            |request: &Q| (request.as_request_ref().primary_path(), request.as_request_ref().paths().nth(1).cloned());
+        let (mut path, mut target) = paths(&request);
+        let answer = match self.enforcer.permit(cx, request).await {
+            Ok(request) => {
+                // An approver may have replaced the paths.
+                (path, target) = paths(&request);
+                request.send(self.inner(), cx).await
+            }
+            Err(error) => Err(error),
+        };
+        match answer {
             // Boxed, so that the requests that succeed do not carry its state.
             Err(error) => {
                 let path = target.filter(|target| error.path() == Some(target.as_str())).unwrap_or(path);

@@ -127,8 +127,9 @@ pub trait PolicyHook: fmt::Debug + Send + Sync + 'static {
 ///   appears in a result, an error, a listing, a search or a diff, and a search does not open it.
 /// * Answers about an unreadable file are the same whether it exists or not: `stat`, `resolve` and reads fail with
 ///   `policy_denied`, and so do changes that are denied too; a listing or search that starts there fails so too, or finds nothing.
-/// * If only reads are denied, a write or delete is made, and shows whether the file exists (`already_exists`, `not_found`, `created`),
-///   but not its version, which depends on the content. Deny all operations to hide a file.
+/// * If only reads are denied, or need an approval, a write or delete is made, and shows whether the file exists
+///   (`already_exists`, `not_found`, `created`), but not its version, which depends on the content. Deny all operations to hide a
+///   file.
 /// * If the hook asks, the operation waits for the [approver](Self::with_approver), who may approve it, deny it or replace the
 ///   request. Without an approver, or after the [timeout](Self::with_approval_timeout), the operation fails with
 ///   `approval_required`. The hook is consulted again once an approval has arrived: an operation that is denied by then stays

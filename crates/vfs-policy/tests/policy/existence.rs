@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use futures::future::poll_immediate;
+use futures::future::{join, poll_immediate};
 use vfs_core::error::ErrorDetail;
-use vfs_core::operation::UnaryRequest;
+use vfs_core::operation::{AnyRequest, UnaryRequest};
 use vfs_core::transfer::DownloadRequest;
 use vfs_core::watch::WatchRequest;
 use vfs_core::{
@@ -14,7 +14,7 @@ use vfs_core::{
     WriteMode, WriteRequest,
 };
 use vfs_memory::MemoryBackend;
-use vfs_policy::Policy;
+use vfs_policy::{Approval, ApprovalQueue, Policy};
 
 use super::rules::{path, rules};
 
@@ -108,5 +108,27 @@ async fn a_conflict_has_no_version_of_a_file_that_may_only_be_written() -> Resul
             assert_eq!(is_detailed, is_shown, "{error:?}");
         }
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_conflict_of_a_request_that_an_approver_edited_has_no_version_of_an_unreadable_file() -> Result<()> {
+    let inner = Arc::new(MemoryBackend::new());
+    inner.create_text("/secrets/key", "hunter2").await?;
+    let asking = rules(
+        "[[rules]]\neffect = 'ask'\noperations = ['write']\npaths = ['/asked']\n\
+         [[rules]]\neffect = 'deny'\noperations = ['read']\npaths = ['/secrets']\n",
+    );
+    let (queue, mut pending) = ApprovalQueue::new(1);
+    let files = Policy::new(Arc::new(asking)).with_approver(Arc::new(queue)).layer(inner);
+    let write = |at: &str| WriteRequest::new(path(at), "x").mode(WriteMode::IfVersion(Version::new("guess")));
+    let (cx, asked) = (OpContext::new(), write("/asked"));
+    let edit = async {
+        let question = pending.recv().await.expect("there is a question");
+        question.answer(Approval::Edit(Box::new(AnyRequest::Write(write("/secrets/key")))));
+    };
+    let (written, ()) = join(files.write(&cx, asked), edit).await;
+    let error = written.expect_err("another version");
+    assert_eq!((error.kind(), error.path(), error.detail()), (ErrorKind::Conflict, Some("/secrets/key"), None));
     Ok(())
 }
