@@ -96,11 +96,10 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
             has_room.map(|_| PutOutcome::PreconditionFailed(None))
         }
         (Err(error), Ok(false)) => {
-            // The outcome of the put stays unknown if its value cannot be removed.
-            match remove_if_sent(&steady, path, &sent).await {
-                Ok(()) => Err(error),
-                Err(cause) => Err(error.with_source(cause)),
+            if let Err(cause) = remove_if_sent(&steady, path, &sent).await {
+                tracing::warn!(%cause, "failed to remove a file whose put has an unknown outcome");
             }
+            Err(error)
         }
         (put, _) => put,
     }
