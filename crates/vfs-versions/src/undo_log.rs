@@ -8,6 +8,7 @@ mod undo_report;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::MutexGuard;
+use vfs_core::error::ErrorDetail;
 use vfs_core::operation::{OutputRef, RequestRef};
 use vfs_core::{Error, ErrorKind, OpContext, Operation, Result, Version, VfsPath};
 
@@ -141,8 +142,9 @@ impl UndoLog<'_> {
             if files.entry(removed).await?.is_none() {
                 return self.complete(files, record, after).await;
             }
-            self.remove(files.cx, &record).await;
-            return Ok(());
+            // Unless this is a replay, another process has written there since.
+            record.complete_by_files(files, OperationOutcome::Unknown).await?;
+            return self.save_or_remove(files.cx, &record).await;
         }
         let after = match (record.present_files(files).await.map(versions), after) {
             (Ok(left), _) if !record.is_changed_by(&left) => {
@@ -234,7 +236,7 @@ impl UndoLog<'_> {
 /// Result of an operation, as far as its undo record is concerned.
 #[derive(Debug)]
 pub(crate) enum OperationEffect {
-    /// Success with these versions; `None` if they have to be read.
+    /// Success, or a delete that removed some of its files, with these versions; `None` if they have to be read.
     Success(Option<BTreeMap<VfsPath, Version>>),
     /// Failure without effect.
     NoEffect,
@@ -250,7 +252,8 @@ impl OperationEffect {
         match output {
             Ok(output) if may_be_replayed => Self::PossibleReplay(reported_versions(record, output)),
             Ok(output) => Self::Success(reported_versions(record, output)),
-            Err(error) if may_have_effect(record.operation, error.kind()) => Self::Unknown,
+            Err(error) if record.operation == Operation::Delete && has_removed_files(error) => Self::Success(None),
+            Err(error) if has_removed_files(error) || may_have_effect(record.operation, error.kind()) => Self::Unknown,
             Err(_) => Self::NoEffect,
         }
     }
@@ -267,6 +270,10 @@ fn reported_versions(record: &UndoRecord, output: OutputRef<'_>) -> Option<BTree
         _ => None,
     };
     version.map(|version| BTreeMap::from([(root.clone(), version.clone())]))
+}
+
+fn has_removed_files(error: &Error) -> bool {
+    matches!(error.detail(), Some(ErrorDetail::PartialDelete { files: 1.. }))
 }
 
 /// Returns whether an error of `kind` leaves the effect of `operation` unknown. A tree that is removed or moved in many steps may be

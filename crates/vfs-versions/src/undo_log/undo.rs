@@ -178,7 +178,7 @@ impl UndoPlan {
 }
 
 /// Undoes a rename by a rename, which preserves permissions, times, links and directories without files. Returns `None` if that
-/// is not possible, because a file was replaced, or added since.
+/// is not possible, because a file was replaced, or added or removed since.
 async fn undo_rename(
     files: &CallerFiles<'_>,
     record: &UndoRecord,
@@ -196,8 +196,11 @@ async fn undo_rename(
             return Ok(None);
         }
     }
-    if record.files.iter().any(|(path, touched)| path.starts_with(to) && touched.before.is_some()) {
-        return Ok(None);
+    for (path, _) in record.files.iter().filter(|(_, touched)| touched.before.is_some()) {
+        let target = path.strip_prefix(from).and_then(|rest| to.join(rest).ok());
+        if target.is_none_or(|target| !present.contains_key(&target)) {
+            return Ok(None);
+        }
     }
     let renamed = files.inner.rename(files.cx, RenameRequest::new(to.clone(), from.clone())).await;
     match renamed {

@@ -92,8 +92,9 @@ impl UndoRecord {
         Ok(())
     }
 
-    /// Returns whether the operation can have left the file at `path` of `present`: a delete only a file that it did not remove, and a
-    /// rename also a file whose source is gone. If the source is there, a target has to have its content.
+    /// Returns whether the operation can have left the file at `path` of `present`: a copy any file below its target, a rename those at
+    /// the places of its sources, a delete only what it did not remove, and others the files of their requests. If the outcome of a
+    /// rename is not known, the file has to have the content of its source.
     async fn can_have_left(
         &self,
         files: &CallerFiles<'_>,
@@ -101,25 +102,25 @@ impl UndoRecord {
         present: &CurrentFiles,
         outcome: OperationOutcome,
     ) -> Result<bool> {
-        if !matches!(self.operation, Operation::Delete | Operation::Rename) || self.is_unchanged(path, present) {
-            return Ok(true);
+        match self.operation {
+            Operation::Copy => return Ok(true),
+            _ if self.is_unchanged(path, present) => return Ok(true),
+            Operation::Delete => return Ok(false),
+            Operation::Rename => {}
+            _ => return Ok(self.roots.contains(path) || self.files.contains_key(path)),
         }
-        let Some(source) = self.source(path) else { return Ok(false) };
-        match self.before(&source) {
-            None => Ok(false),
-            Some(_) if outcome == OperationOutcome::Success || !present.contains_key(&source) => Ok(true),
-            expected => files.has_content(path, present.get(path), expected).await,
-        }
+        let Some(moved) = self.source(path).and_then(|source| self.before(&source)) else { return Ok(false) };
+        Ok(outcome == OperationOutcome::Success || files.has_content(path, present.get(path), Some(moved)).await?)
     }
 
-    /// Returns whether a delete or rename had an effect, as far as the `present` files tell: a file is gone, the target of a rename has
+    /// Returns whether a delete or rename had an effect, as far as the `present` files show: a file is gone, the target of a rename has
     /// changed, or no file is as it was. Otherwise it is taken for one that was never made.
     fn had_effect(&self, present: &CurrentFiles, foreign: &BTreeSet<VfsPath>) -> bool {
-        let before = || self.files.iter().filter(|(_, touched)| touched.before.is_some()).map(|(path, _)| path);
         let mut targets = present.keys().filter(|path| self.source(path).is_some() && !foreign.contains(*path));
-        before().any(|path| !present.contains_key(path))
+        let existing = || self.files.keys().filter(|path| self.before(path).is_some());
+        existing().any(|path| !present.contains_key(path))
             || targets.any(|path| !self.is_unchanged(path, present))
-            || !before().any(|path| self.is_unchanged(path, present))
+            || !existing().any(|path| self.is_unchanged(path, present))
     }
 
     fn is_unchanged(&self, path: &VfsPath, present: &CurrentFiles) -> bool {

@@ -1,6 +1,7 @@
 //! Snapshots and undo through checkpoints.
 
 mod random;
+mod settlement;
 mod undo;
 
 use std::sync::Arc;
