@@ -59,37 +59,33 @@ impl PolicyBackend {
     /// Performs `request`, which has at most two paths. An error does not reveal the version of a file that may not be read, or that
     /// a component above one of the paths is such a file.
     async fn send_at<Q: UnaryRequest>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let paths =
-            |request: &Q| (request.as_request_ref().primary_path(), request.as_request_ref().paths().nth(1).cloned());
-        let (mut path, mut target) = paths(&request);
+        let mut path = request.as_request_ref().primary_path();
         let answer = match self.enforcer.permit(cx, request).await {
             Ok(request) => {
-                // An approver may have replaced the paths.
-                (path, target) = paths(&request);
+                // An approver may have replaced the path.
+                path = request.as_request_ref().primary_path();
                 request.send(self.inner(), cx).await
             }
             Err(error) => Err(error),
         };
         match answer {
             // Boxed, so that the requests that succeed do not carry its state.
-            Err(error) => {
-                let path = target.filter(|target| error.path() == Some(target.as_str())).unwrap_or(path);
-                Err(Box::pin(self.without_hidden_files(cx, error, &path)).await)
-            }
+            Err(error) => Err(Box::pin(self.without_hidden_files(cx, error, &path)).await),
             answer => answer,
         }
     }
 
-    /// Removes from `error` what it reveals of files that may not be read: the version of a `conflict`, and `not_a_directory`, which
-    /// becomes `not_found` unless the file in the way is a component of `path` itself. A file that a link leads through is never
-    /// revealed.
+    /// Removes from `error`, at `path` unless it names another one, what it reveals of files that may not be read: the version of a
+    /// `conflict`, and `not_a_directory`, which becomes `not_found` unless the file in the way is a component of the path itself. A
+    /// file that a link leads through is never revealed.
     pub(crate) async fn without_hidden_files(&self, cx: &OpContext, error: Error, path: &VfsPath) -> Error {
+        let path = &path_of(&error).unwrap_or_else(|| path.clone());
         if matches!(error.detail(), Some(ErrorDetail::Conflict { actual: Some(_) })) {
             // An approver is not asked again, so a file whose reads need an approval does not show its version either.
             let read = self.enforcer.check(cx, &ReadRequest::new(path.clone())).await;
             return if matches!(read, Ok(None)) { error } else { Error::at(ErrorKind::Conflict, path) };
         }
-        if error.kind() != ErrorKind::NotADirectory || error.path().is_some_and(|at| at != path.as_str()) {
+        if error.kind() != ErrorKind::NotADirectory {
             return error;
         }
         match self.inner().stat(cx, StatRequest::new(path.clone())).await {
@@ -209,12 +205,19 @@ impl Layer for Policy {
     }
 }
 
-/// Replaces `not_found` of a write that expects a version by the error of a missing file, also if a rule hides it.
+/// Replaces `not_found` of a write to `path` that expects a version by the error of a missing file, also if a rule hides it.
 pub(crate) fn missing_as_conflict(error: Error, mode: &WriteMode, path: &VfsPath) -> Error {
     match mode {
-        WriteMode::IfVersion(_) if error.kind() == ErrorKind::NotFound => Error::conflict(path, None),
+        WriteMode::IfVersion(_) if error.kind() == ErrorKind::NotFound => {
+            Error::conflict(&path_of(&error).unwrap_or_else(|| path.clone()), None)
+        }
         _ => error,
     }
+}
+
+/// Returns the path that `error` names, which is that of the request unless an approver has replaced it.
+fn path_of(error: &Error) -> Option<VfsPath> {
+    VfsPath::parse(error.path()?).ok()
 }
 
 impl fmt::Display for PolicyBackend {

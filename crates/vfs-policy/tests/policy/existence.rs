@@ -123,12 +123,15 @@ async fn a_conflict_of_a_request_that_an_approver_edited_has_no_version_of_an_un
     let files = Policy::new(Arc::new(asking)).with_approver(Arc::new(queue)).layer(inner);
     let write = |at: &str| WriteRequest::new(path(at), "x").mode(WriteMode::IfVersion(Version::new("guess")));
     let (cx, asked) = (OpContext::new(), write("/asked"));
-    let edit = async {
-        let question = pending.recv().await.expect("there is a question");
-        question.answer(Approval::Edit(Box::new(AnyRequest::Write(write("/secrets/key")))));
-    };
-    let (written, ()) = join(files.write(&cx, asked), edit).await;
-    let error = written.expect_err("another version");
-    assert_eq!((error.kind(), error.path(), error.detail()), (ErrorKind::Conflict, Some("/secrets/key"), None));
+    for edited in ["/secrets/key", "/secrets/key/x"] {
+        let edit = async {
+            let question = pending.recv().await.expect("there is a question");
+            question.answer(Approval::Edit(Box::new(AnyRequest::Write(write(edited)))));
+        };
+        let (written, ()) = join(files.write(&cx, asked.clone()), edit).await;
+        let error = written.expect_err("another version");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Conflict, Some(edited)));
+        assert!(!matches!(error.detail(), Some(ErrorDetail::Conflict { actual: Some(_) })), "{error:?}");
+    }
     Ok(())
 }
