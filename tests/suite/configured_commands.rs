@@ -24,7 +24,8 @@ async fn the_approver_of_the_configuration_answers_for_commands() {
             shell.execute(&OpContext::new(), ExecuteRequest::new("true")).await
         };
         let answer = async { questions.recv().await.expect("a question").answer(approval) };
-        let (executed, ()) = futures::join!(command, answer);
+        let (executed, is_awaited) = futures::join!(command, answer);
+        assert!(is_awaited);
         assert_eq!(executed.map(drop).map_err(|error| error.kind()), expected);
     }
 }

@@ -10,7 +10,8 @@ use vfs_core::operation::StreamRequest;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The operation succeeded, or its stream came to its end.
+    /// The operation succeeded, or its stream came to its end: its last item, such as
+    /// [`GrepEvent::End`](vfs_core::GrepEvent::End), or `None`.
     Ok,
     /// The operation failed.
     Failed(ErrorKind),

@@ -26,8 +26,12 @@ pub enum Approval {
 /// Answers the questions of a policy.
 #[async_trait]
 pub trait Approver: fmt::Debug + Send + Sync + 'static {
-    /// Returns the answer to `prompt`, the question of the policy about `call`. The future is dropped
-    /// when the time limit of the policy has passed, and the operation is denied.
+    /// Returns the answer to `prompt`, the question of the policy about `call`.
+    ///
+    /// # Behaviour
+    ///
+    /// The future is dropped, and the operation fails, when the time limit of the policy has passed (`approval_required`), at the
+    /// deadline of `cx` (`timeout`), and when `cx` is cancelled (`cancelled`); and when the caller drops the operation.
     async fn approve(&self, cx: &OpContext, call: &AnyRequest, prompt: &str) -> Approval;
 }
 
@@ -47,10 +51,14 @@ pub struct PendingApproval {
 }
 
 impl PendingApproval {
-    /// Sends `approval` to the waiting operation. This has no effect if the caller gave up or the time limit has passed.
-    pub fn answer(self, approval: Approval) {
-        // The receiver is dropped if the answer arrives too late.
-        drop(self.answer.send(approval));
+    /// Returns whether the operation no longer waits, as its caller gave up or the time limit has passed.
+    pub fn is_abandoned(&self) -> bool {
+        self.answer.is_closed()
+    }
+
+    /// Sends `approval` to the waiting operation. Returns whether it still waited; otherwise this has no effect.
+    pub fn answer(self, approval: Approval) -> bool {
+        self.answer.send(approval).is_ok()
     }
 }
 

@@ -184,7 +184,8 @@ macro_rules! requests {
             }
         }
 
-        /// An owned request of any operation, with a JSON form, for example to show it to a person for approval.
+        /// An owned request of any operation, for example to show it to a person for approval. In JSON an object such as
+        /// `{"operation": "delete", "request": {"path": "/a"}}`, with the code of the operation.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(tag = "operation", content = "request")]
         #[non_exhaustive]

@@ -172,7 +172,7 @@ async fn an_approver_approves_denies_and_edits() -> Result<()> {
     let question = pending.recv().await.expect("there is a question");
     assert_eq!((question.prompt.as_str(), question.actor.as_deref()), ("really?", Some("agent")));
     assert_eq!(question.call, AnyRequest::Delete(DeleteRequest::new(path("/notes.md"))));
-    question.answer(Approval::Approve);
+    assert!(question.answer(Approval::Approve));
     approved.await.expect("it ends")?;
 
     let denied = delete("/src/x.rs");
@@ -185,6 +185,13 @@ async fn an_approver_approves_denies_and_edits() -> Result<()> {
     pending.recv().await.expect("there is a question").answer(Approval::Edit(Box::new(instead)));
     assert_eq!(edited.await.expect("it ends")?.path, path("/data/public/a"));
     assert!(guarded.exists("/src/x.rs").await? && !guarded.exists("/data/public/a").await?);
+
+    let dropped = delete("/src/x.rs");
+    let question = pending.recv().await.expect("there is a question");
+    assert!(!question.is_abandoned());
+    dropped.abort();
+    assert!(dropped.await.is_err_and(|error| error.is_cancelled()));
+    assert!(question.is_abandoned() && !question.answer(Approval::Approve));
 
     let abandoned = delete("/src/x.rs");
     drop(pending.recv().await.expect("there is a question"));
