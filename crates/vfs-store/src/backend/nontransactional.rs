@@ -156,12 +156,11 @@ async fn transfer_or_roll_back<S: Store>(
         (TransferStepError::Conflict, _) => contended(&plan.to),
         (TransferStepError::Failed(error), _) => error,
     };
-    let error = of_partial_change(error, &plan.to)
-        .with_consequence("a part of the transfer could not be rolled back: check source and target");
-    Err(match rollback {
-        Ok(_) => error,
-        Err(cause) => error.with_source(cause),
-    })
+    if let Err(cause) = rollback {
+        tracing::warn!(%cause, "failed to roll back a rename or copy");
+    }
+    Err(of_partial_change(error, &plan.to)
+        .with_consequence("a part of the transfer could not be rolled back: check source and target"))
 }
 
 async fn transfer_files<S: Store>(
