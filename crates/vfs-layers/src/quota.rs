@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream;
+use serde::{Deserialize, Serialize};
 use vfs_core::backend::Mutations;
 use vfs_core::operation::{
     Intercepted, OperationClass, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest,
@@ -78,8 +79,9 @@ use self::usage_tracker::UsageTracker;
 /// # Errors
 ///
 /// At the operation's first path, or at the root if it has none: `quota_exceeded` with the limit in its message, and
-/// with [`RateLimited`](vfs_core::error::ErrorDetail::RateLimited) if the limit is a rate; `too_large` for the size of a file. The call has then changed nothing, although an earlier call with its operation
-/// id may have. Also those of the `stat`, `ls` and dry run before a change.
+/// with [`RateLimited`](vfs_core::error::ErrorDetail::RateLimited) if the limit is a rate; `too_large` for the size of
+/// a file. The call has then changed nothing, although an earlier call with its operation id may have. Also those of
+/// the `stat`, `ls` and dry run before a change.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -143,7 +145,7 @@ pub struct QuotaMeter {
 }
 
 /// Number and size of the stored files.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct QuotaUsage {
     /// Number of files, without directories.
@@ -153,7 +155,7 @@ pub struct QuotaUsage {
 }
 
 /// The balance of the files and bytes that an actor has added and removed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ActorUsage {
     /// Number of files added less those removed.

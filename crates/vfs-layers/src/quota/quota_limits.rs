@@ -60,7 +60,8 @@ impl QuotaLimits {
     }
 
     /// Sets the maximum number of operations in `window`. A window begins with the first operation after the previous
-    /// one has ended.
+    /// one has ended. Operations that a layer around the quota sends count too, such as the `stat` of an audit log
+    /// before and after a change; those of a layer within do not.
     #[must_use]
     pub fn max_operations(mut self, operations: u64, window: Duration) -> Self {
         self.operations = Some((operations, window));

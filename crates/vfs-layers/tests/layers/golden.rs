@@ -1,9 +1,12 @@
-//! JSON format of audit logs.
+//! JSON format of audit logs and of usage.
+
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use vfs_core::{ErrorKind, Operation};
-use vfs_layers::{AuditHead, AuditOperation, AuditRecord, Outcome, verify};
+use vfs_core::{BackendExt as _, ErrorKind, OpContext, Operation};
+use vfs_layers::{ActorUsage, AuditHead, AuditOperation, AuditRecord, Outcome, Quota, QuotaLimits, QuotaUsage, verify};
+use vfs_memory::MemoryBackend;
 
 fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).expect("JSON")
@@ -43,4 +46,15 @@ fn audit_records_have_operations_and_outcomes_by_their_codes() {
         check::<Vec<Outcome>>(r#"["ok","dropped","not_found"]"#),
         [Outcome::Ok, Outcome::Dropped, Outcome::Failed(ErrorKind::NotFound)]
     );
+}
+
+#[tokio::test]
+async fn usage_has_the_names_of_its_fields() {
+    let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(10)).metered(Arc::new(MemoryBackend::new()));
+    files.create_text("/a", "12345").await.expect("within the limit");
+    let usage = meter.usage(&OpContext::new()).await.expect("counted");
+    assert_eq!(check::<QuotaUsage>(r#"{"files":1,"bytes":5}"#), usage);
+    files.delete_file("/a").await.expect("deleted");
+    assert_eq!(check::<ActorUsage>(r#"{"files":0,"bytes":0}"#), meter.of_actor(None));
+    assert_eq!(check::<ActorUsage>(r#"{"files":-1,"bytes":-5}"#).bytes, -5);
 }
