@@ -12,7 +12,9 @@ use crate::path::VfsPath;
 
 /// An opaque version of a file's content: equal versions mean equal content.
 ///
-/// Versions are preconditions of conditional writes. A version is valid only for the backend that issued it.
+/// Versions are preconditions of conditional writes. A version is valid only for the backend that issued it. Those of this library's
+/// backends consist of visible ASCII characters without quotation marks, so that they can be an entity tag of HTTP, except that the
+/// versions of a bucket are the tags of its service.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Version(Arc<str>);

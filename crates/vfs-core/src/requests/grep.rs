@@ -493,7 +493,8 @@ pub struct GrepSummary {
     pub truncated: Option<Truncation>,
 }
 
-/// An item of a streamed search, in the order of the result.
+/// An item of a streamed search, in the order of the result. In JSON an object with one field, which is named after the variant,
+/// such as `{"match": {"path": "/a.rs", "line": 3, …}}` and at last `{"end": {"files_searched": 7, …}}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

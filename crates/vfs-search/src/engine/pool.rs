@@ -137,8 +137,8 @@ impl Pool {
     /// # Behaviour
     ///
     /// A search that is over, was dropped or was cancelled leaves its workers at their next check, and is not counted
-    /// from then on. A search whose consumer neither polls nor drops it keeps its results, and may keep a worker
-    /// waiting.
+    /// from then on. A search whose consumer neither polls nor drops it keeps its results, and before its
+    /// deadline may keep a worker waiting.
     pub fn stats(&self) -> PoolStats {
         let state = self.0.0.lock();
         PoolStats { threads: state.threads, busy: state.threads - state.idle, queued: state.queue.len() }

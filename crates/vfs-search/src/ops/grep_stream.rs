@@ -23,7 +23,7 @@ use crate::search_item::SearchItem;
 /// * Events are sorted by path (bytes), then line. The last one is [`GrepEvent::End`] or an error.
 /// * The search starts at the first poll, on the workers of [`Pool::global`], and never runs far ahead of the
 ///   consumer. Dropping the stream ends it. The context's token and deadline end it too, even if the workers are
-///   stuck.
+///   stuck, and release the workers even if nothing polls the stream.
 /// * The summary counts the entries that visibility, binary detection, links and limits leave out. A file that the
 ///   request names is searched even if visibility, globs or types would exclude it, as in ripgrep.
 /// * A file with a NUL in its first mebibyte is binary, unless a byte order mark of UTF-16 makes it text.
