@@ -384,6 +384,21 @@ fn a_rename_of_a_link_that_leads_to_a_file_only_afterwards_is_undone() {
 }
 
 #[test]
+fn a_rename_of_a_link_that_leads_nowhere_afterwards_is_undone() {
+    run(async {
+        let (root, base) = disk(&[("f", "text"), ("d/g", "beside")], &[("d/l", "../f")]);
+        let store: Arc<dyn Backend> = Arc::new(MemoryBackend::new());
+        let files = Checkpoints::new(store, path("/checkpoints")).over(base);
+        files.rename(&OpContext::new(), RenameRequest::new(path("/d"), path("/x/d"))).await?;
+        assert!(!files.exists("/x/d/l").await?);
+        files.undo(&OpContext::new(), 1).await?;
+        assert!(root.path().join("d/l").is_symlink() && !files.exists("/x/d").await?);
+        assert_eq!(files.read_text("/d/l").await?, "text");
+        Ok(())
+    });
+}
+
+#[test]
 fn a_link_through_a_file_keeps_no_change_from_being_made_behind_checkpoints() {
     run(async {
         for target in ["../f/", "../f/x"] {

@@ -100,6 +100,7 @@ impl UndoLog<'_> {
                 Ok(())
             }
             OperationEffect::PossibleReplay(after) => self.complete_or_remove(&files, record, after).await,
+            OperationEffect::PartialDelete => self.complete_partial_delete(&files, record).await,
             OperationEffect::Unknown => self.settle(&files).await,
         };
         if let Err(error) = concluded {
@@ -128,6 +129,12 @@ impl UndoLog<'_> {
             None => record.complete_by_files(files, OperationOutcome::Success).await?,
         }
         self.save(files.cx, &record).await
+    }
+
+    /// Completes `record` by the files that a delete left, or removes it if none of its files was removed.
+    async fn complete_partial_delete(&mut self, files: &CallerFiles<'_>, mut record: UndoRecord) -> Result<()> {
+        record.complete_by_files(files, OperationOutcome::Success).await?;
+        self.save_or_remove(files.cx, &record).await
     }
 
     /// Completes `record` like [`complete`](Self::complete), or removes it if its operation had no effect. Otherwise an undo of this
@@ -236,10 +243,12 @@ impl UndoLog<'_> {
 /// Result of an operation, as far as its undo record is concerned.
 #[derive(Debug)]
 pub(crate) enum OperationEffect {
-    /// Success, or a delete that removed some of its files, with these versions; `None` if they have to be read.
+    /// Success with these versions; `None` if they have to be read.
     Success(Option<BTreeMap<VfsPath, Version>>),
     /// Failure without effect.
     NoEffect,
+    /// Failure of a delete that had removed some of its files.
+    PartialDelete,
     /// Success, whose result may be that of an earlier call with the same operation id, so that this one had no effect. The
     /// versions are those of [`Success`](Self::Success).
     PossibleReplay(Option<BTreeMap<VfsPath, Version>>),
@@ -252,8 +261,8 @@ impl OperationEffect {
         match output {
             Ok(output) if may_be_replayed => Self::PossibleReplay(reported_versions(record, output)),
             Ok(output) => Self::Success(reported_versions(record, output)),
-            Err(error) if record.operation == Operation::Delete && has_removed_files(error) => Self::Success(None),
-            Err(error) if has_removed_files(error) || may_have_effect(record.operation, error.kind()) => Self::Unknown,
+            Err(error) if record.operation == Operation::Delete && has_removed_files(error) => Self::PartialDelete,
+            Err(error) if may_have_effect(record.operation, error.kind()) => Self::Unknown,
             Err(_) => Self::NoEffect,
         }
     }
@@ -276,12 +285,14 @@ fn has_removed_files(error: &Error) -> bool {
     matches!(error.detail(), Some(ErrorDetail::PartialDelete { files: 1.. }))
 }
 
-/// Returns whether an error of `kind` leaves the effect of `operation` unknown. A tree that is removed or moved in many steps may be
-/// left at a part that is in use; one file is as another writer left it.
+/// Returns whether an error of `kind` leaves the effect of `operation` unknown. A rename of many files may not have been rolled back,
+/// whatever stopped it. A tree that is removed or copied in many steps may be left at a part that is in use; one file is as another
+/// writer left it.
 fn may_have_effect(operation: Operation, kind: ErrorKind) -> bool {
     use ErrorKind::{Busy, Cancelled, Internal, NotEmpty, PermissionDenied, StorageFull, Timeout, Unavailable};
     match kind {
-        Busy => matches!(operation, Operation::Delete | Operation::Rename | Operation::Copy | Operation::Restore),
+        _ if operation == Operation::Rename => true,
+        Busy => matches!(operation, Operation::Delete | Operation::Copy | Operation::Restore),
         _ => matches!(kind, Cancelled | Internal | NotEmpty | PermissionDenied | StorageFull | Timeout | Unavailable),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use vfs_core::links::is_link;
 use vfs_core::{Error, ErrorKind, Operation, RenameRequest, Result, Version, VfsPath};
 
-use super::undo_record::{OperationOutcome, UndoRecord, versions};
+use super::undo_record::{OperationOutcome, UndoRecord};
 use super::undo_report::{UndoEntry, UndoReport};
 use super::{UndoCursor, UndoLog};
 use crate::content_store::ObjectId;
@@ -197,17 +197,28 @@ async fn undo_rename(
         }
     }
     for (path, _) in record.files.iter().filter(|(_, touched)| touched.before.is_some()) {
-        let target = path.strip_prefix(from).and_then(|rest| to.join(rest).ok());
-        if target.is_none_or(|target| !present.contains_key(&target)) {
+        let Some(target) = path.strip_prefix(from).and_then(|rest| to.join(rest).ok()) else { return Ok(None) };
+        if present.contains_key(&target) || files.is_excluded(&target) {
+            continue;
+        }
+        // A link that led to a file may lead nowhere at its new path.
+        if !files.tree(to).await?.broken_links.contains(&target) {
             return Ok(None);
         }
     }
-    let renamed = files.inner.rename(files.cx, RenameRequest::new(to.clone(), from.clone())).await;
-    match renamed {
-        Ok(_) => Ok(Some(versions(files.below(from).await?))),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
-        Err(error) => Err(error),
+    match files.inner.rename(files.cx, RenameRequest::new(to.clone(), from.clone())).await {
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
+        Err(error) => return Err(error),
     }
+    let mut restored = BTreeMap::new();
+    for (path, current) in files.below(from).await? {
+        // Another process may have written the file meanwhile.
+        if files.has_content(&path, Some(&current), record.before(&path)).await? {
+            restored.insert(path, current.version);
+        }
+    }
+    Ok(Some(restored))
 }
 
 /// Returns those of `versions` that differ from the versions before the operation.

@@ -127,7 +127,8 @@ impl UndoRecord {
         self.before(path).zip(present.get(path)).is_some_and(|(before, present)| before.version == present.version)
     }
 
-    fn before(&self, path: &VfsPath) -> Option<&StoredFile> {
+    /// Returns the file at `path` before the operation, or `None`.
+    pub(crate) fn before(&self, path: &VfsPath) -> Option<&StoredFile> {
         self.files.get(path)?.before.as_ref()
     }
 

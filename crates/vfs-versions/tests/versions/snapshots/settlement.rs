@@ -80,10 +80,10 @@ async fn a_deletion_whose_process_ended_is_settled_without_what_others_wrote_sin
         assert_eq!(history.len(), if has_happened { 2 } else { 1 }, "a deletion that never happened has no record");
         assert_conflict(&undo(&fixture.again(), 1).await.expect_err("the content would be lost"), "/d/a");
         fixture.inner.delete_file("/d/a").await.expect("removed");
-        if has_happened {
-            assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1);
-            fixture.has(&[("/d/a", "one"), ("/d/b", "new"), ("/d/c", "kept")]);
-        }
+        assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1);
+        let others = [("/d/b", "new"), ("/d/c", "kept")];
+        let restored = if has_happened { [("/d/a", "one")].as_slice() } else { &[] };
+        fixture.has(&[restored, &others].concat());
     }
 }
 
@@ -335,6 +335,51 @@ async fn a_deletion_that_failed_after_some_files_is_undone_whatever_its_error() 
     fixture.inner.delete_file("/d/a").await.expect("removed");
     assert_eq!(undo(&files, 1).await.expect("undone"), 1);
     fixture.has(&[("/d/a", "old"), ("/d/b", "old")]);
+}
+
+#[tokio::test]
+async fn a_rename_that_moved_some_files_is_undone_whatever_its_error() {
+    let fixture = fixture();
+    for (at, text) in [("/x/g", "g"), ("/x/h", "h")] {
+        fixture.inner.create_text(at, text).await.expect("written");
+    }
+    let inner = interfered(&fixture, Operation::Rename, Some(Error::of(ErrorKind::Conflict)), |files| {
+        async {
+            files.rename(&cx(), RenameRequest::new(path("/x/g"), path("/y/g"))).await?;
+            files.create_text("/x/g", "other").await.map(drop)
+        }
+        .boxed()
+    });
+    let files = checkpoints(&fixture.store).over(inner);
+    let renamed = files.rename(&cx(), RenameRequest::new(path("/x"), path("/y"))).await;
+    assert_eq!(renamed.expect_err("it failed").kind(), ErrorKind::Conflict);
+    assert_conflict(&undo(&files, 1).await.expect_err("another process wrote the source"), "/x/g");
+    fixture.inner.delete_file("/x/g").await.expect("removed");
+    assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1);
+    fixture.has(&[("/x/g", "g"), ("/x/h", "h")]);
+}
+
+#[tokio::test]
+async fn a_rename_that_failed_without_effect_has_no_record() {
+    let fixture = fixture();
+    for (at, text) in [("/a", "a"), ("/b", "b")] {
+        fixture.inner.create_text(at, text).await.expect("written");
+    }
+    let renamed = fixture.files.rename(&cx(), RenameRequest::new(path("/a"), path("/b"))).await;
+    assert_eq!(renamed.expect_err("there is a file").kind(), ErrorKind::AlreadyExists);
+    assert!(fixture.files.history(&cx()).await.expect("listed").is_empty());
+}
+
+#[tokio::test]
+async fn what_another_process_writes_while_a_rename_is_undone_is_not_removed() {
+    let fixture = fixture();
+    fixture.files.create_text("/x/g", "g").await.expect("written");
+    fixture.files.rename(&cx(), RenameRequest::new(path("/x"), path("/y"))).await.expect("renamed");
+    let inner =
+        interfered(&fixture, Operation::Rename, None, |files| files.write_text("/x/g", "other").map_ok(drop).boxed());
+    let files = checkpoints(&fixture.store).over(inner);
+    assert_conflict(&undo(&files, 2).await.expect_err("another process wrote the file"), "/x/g");
+    fixture.has(&[("/x/g", "other")]);
 }
 
 #[tokio::test]

@@ -85,6 +85,16 @@ async fn a_file_that_another_process_has_changed_is_not_undone() {
 }
 
 #[tokio::test]
+async fn a_rename_to_an_excluded_path_is_undone() {
+    let fixture = fixture();
+    fixture.inner.create_text("/a", "one").await.expect("written");
+    let files = checkpoints(&fixture.store).exclude(path("/trash")).over(Arc::<MemoryBackend>::clone(&fixture.inner));
+    files.rename(&cx(), RenameRequest::new(path("/a"), path("/trash/a"))).await.expect("renamed");
+    assert_eq!(undo(&files, 1).await.expect("undone"), 1);
+    fixture.has(&[("/a", "one")]);
+}
+
+#[tokio::test]
 async fn a_change_that_fails_has_no_record() {
     let fixture = fixture();
     let files = &fixture.files;
