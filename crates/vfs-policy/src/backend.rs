@@ -215,7 +215,7 @@ pub(crate) fn missing_as_conflict(error: Error, mode: &WriteMode, path: &VfsPath
     }
 }
 
-/// Returns the path that `error` names, which is that of the request unless an approver has replaced it.
+/// Returns the path that `error` names, such as that of a request that an approver has edited.
 fn path_of(error: &Error) -> Option<VfsPath> {
     VfsPath::parse(error.path()?).ok()
 }

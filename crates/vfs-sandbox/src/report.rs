@@ -18,7 +18,7 @@ pub enum EnforcementStatus {
     Enforced(String),
     /// The guarantee is not enforced: the reason and the remedy.
     Missing(String),
-    /// The settings leave nothing to enforce.
+    /// The settings leave nothing to enforce. In JSON `not_asked`.
     #[serde(rename = "not_asked")]
     NotRequested,
 }
@@ -27,10 +27,10 @@ pub enum EnforcementStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GuaranteeResult {
-    /// The guarantee.
+    /// The guarantee. In JSON `belt`.
     #[serde(rename = "belt")]
     pub guarantee: Guarantee,
-    /// Whether it is enforced.
+    /// Whether it is enforced. In JSON `holding`.
     #[serde(rename = "holding")]
     pub enforcement: EnforcementStatus,
     /// Whether the settings require it.
@@ -44,7 +44,7 @@ pub struct GuaranteeResult {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SandboxReport {
-    /// The result for every guarantee, in the order of [`Guarantee::ALL`].
+    /// The result for every guarantee, in the order of [`Guarantee::ALL`]. In JSON `findings`.
     #[serde(rename = "findings")]
     pub results: Vec<GuaranteeResult>,
 }

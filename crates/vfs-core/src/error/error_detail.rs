@@ -7,7 +7,7 @@ use super::path_fault::PathFault;
 use crate::error::ErrorKind;
 use crate::requests::Version;
 
-/// Details of some errors, for programs.
+/// Details of some errors, for programs. In JSON the name of the variant in snake case, with an object of its fields if it has any.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -41,7 +41,7 @@ pub enum ErrorDetail {
         /// The fault.
         fault: PathFault,
     },
-    /// With [`ErrorKind::InvalidArgument`]: the offset is past the end of the file.
+    /// With [`ErrorKind::InvalidArgument`]: the offset is past the end of the file. In JSON `past_end`.
     #[serde(rename = "past_end")]
     OffsetOutOfRange {
         /// The number of lines of the file.

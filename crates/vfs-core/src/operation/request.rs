@@ -55,13 +55,13 @@ impl ListSnapshotsRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum OperationClass {
-    /// The operation changes no file.
+    /// The operation changes no file. In JSON `looks`.
     #[serde(rename = "looks")]
     Read,
-    /// The operation changes files.
+    /// The operation changes files. In JSON `changes`.
     #[serde(rename = "changes")]
     Write,
-    /// The operation runs or stops a command, which may change any file.
+    /// The operation runs or stops a command, which may change any file. In JSON `runs`.
     #[serde(rename = "runs")]
     Execute,
 }

@@ -154,7 +154,7 @@ pub struct GlobRequest {
     /// The hidden names to include. Default: [`HiddenNames::Skip`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub hidden: HiddenNames,
-    /// Whether ignore files apply. Default: [`IgnoreMode::Apply`].
+    /// Whether ignore files apply. Default: [`IgnoreMode::Apply`]. In JSON `no_ignore`, a boolean.
     #[serde(rename = "no_ignore", default, deserialize_with = "wire::or_default")]
     pub ignore: IgnoreMode,
     /// How links are treated. Default: [`LinkMode::Skip`].

@@ -173,13 +173,13 @@ pub struct GrepRequest {
     /// Case sensitivity. Default: [`CaseMode::Sensitive`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub case: CaseMode,
-    /// Where matches may begin and end. Default: [`MatchBoundary::Anywhere`].
+    /// Where matches may begin and end. Default: [`MatchBoundary::Anywhere`]. In JSON `whole_word`, a boolean.
     #[serde(rename = "whole_word", default, deserialize_with = "wire::or_default")]
     pub boundary: MatchBoundary,
-    /// How far a match extends. Default: [`MatchSpan::SingleLine`].
+    /// How far a match extends. Default: [`MatchSpan::SingleLine`]. In JSON `multiline`, a boolean.
     #[serde(rename = "multiline", default, deserialize_with = "wire::or_default")]
     pub span: MatchSpan,
-    /// The lines that the search returns. Default: [`LineSelection::Matching`].
+    /// The lines that the search returns. Default: [`LineSelection::Matching`]. In JSON `invert`, a boolean.
     #[serde(rename = "invert", default, deserialize_with = "wire::or_default")]
     pub selection: LineSelection,
     /// The number of context lines before each match, at most [`GrepRequest::MAX_CONTEXT`]. Default: 0.
@@ -200,7 +200,7 @@ pub struct GrepRequest {
     /// The hidden names to include. Default: [`HiddenNames::Skip`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub hidden: HiddenNames,
-    /// Whether ignore files apply. Default: [`IgnoreMode::Apply`].
+    /// Whether ignore files apply. Default: [`IgnoreMode::Apply`]. In JSON `no_ignore`, a boolean.
     #[serde(rename = "no_ignore", default, deserialize_with = "wire::or_default")]
     pub ignore: IgnoreMode,
     /// How files with NUL bytes are treated. Default: [`BinaryMode::Skip`].
