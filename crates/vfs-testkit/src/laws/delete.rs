@@ -65,8 +65,11 @@ async fn a_delete_expects_the_version_that_was_read(t: &Target) -> LawResult {
     let error = t.refused(t.delete(request.clone().expected_version(first)).await, ErrorKind::Conflict);
     assert_eq!(error.detail(), Some(&ErrorDetail::Conflict { actual: Some(second.clone()) }));
     assert_eq!(t.text("/a.txt").await?, "two\n");
+    t.put("/d/x", "x\n").await?;
+    let directory = DeleteRequest::new(t.path("/d")).recursive().expected_version(second.clone());
+    t.refused(t.delete(directory).await, ErrorKind::InvalidArgument);
     t.delete(request.expected_version(second)).await?;
-    assert!(!t.has("/a.txt").await?);
+    assert_eq!(t.tree().await?, ["/d", "/d/x"]);
     Ok(())
 }
 

@@ -157,6 +157,10 @@ impl OverlayState {
             OverlayLookupResult::Directory(_) if !req.recursive => {
                 return Err(Error::at(ErrorKind::IsADirectory, &req.path));
             }
+            OverlayLookupResult::Directory(_) if req.expected_version.is_some() => {
+                let message = "a directory has no version; delete it without an expected version";
+                return Err(Error::invalid_argument(message).with_path(&req.path));
+            }
             entry => {
                 if let Some(expected) = &req.expected_version
                     && entry.version() != Some(expected)

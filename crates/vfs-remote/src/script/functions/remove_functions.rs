@@ -1,6 +1,6 @@
 //! Shell functions for deletion of files and trees.
 
-/// Functions that remove the entry at the end of `walk e`: `remove file EXPECTED`, `remove tree` or `remove empty`.
+/// Functions that remove the entry at the end of `walk e`: `remove file EXPECTED`, `remove tree EXPECTED` or `remove empty`.
 pub(crate) const REMOVE: &str = r#"remove() {
   [ "$n" != . ] || die isdir
   look
@@ -8,6 +8,7 @@ pub(crate) const REMOVE: &str = r#"remove() {
   '' | file | tree | empty) die missing ;;
   o*) die special ;;
   dfile) die isdir ;;
+  dtree) [ -z "$2" ] || die linked ;;
   dempty) ;;
   *empty) die notdir ;;
   esac
@@ -73,7 +74,6 @@ census() {
 # If paths are too long for the tools, the deep parts of the tree are moved up first. If the removal is interrupted, the rest of
 # the tree is moved back to its path.
 prune() {
-  [ -z "$2" ] || die linked
   x=$(fixed)
   [ -z "$x" ] || {
     say b
