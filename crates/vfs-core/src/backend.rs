@@ -45,8 +45,8 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Creates capabilities for in-place reads and writes of files of up to `max_file_size` bytes, without empty directories, links
-    /// and modification times.
+    /// Creates capabilities for in-place reads and writes of files of up to `max_file_size` bytes, also in chunks, without empty
+    /// directories, links, modification times and operation ids. A backend sets the fields in which it differs.
     pub fn new(max_file_size: u64) -> Self {
         Self {
             access: Access::ReadWrite,

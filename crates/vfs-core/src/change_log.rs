@@ -189,6 +189,8 @@ impl ChangeLog {
     ///   everything below it.
     /// * If a directory above the path is removed or moved away, the path is removed. If a directory is moved to a path above it,
     ///   the event is an overflow, as the log does not know what the path then names.
+    /// * A backend subscribes while no change can become visible, for example under the lock under which it pushes its changes:
+    ///   otherwise the subscriber may receive a change that it could read before.
     /// * The stream ends with an error: when the context's token is cancelled, its deadline passes, or the log is
     ///   [ended](Self::end). Dropping the stream ends the subscription.
     ///

@@ -319,7 +319,7 @@ pub trait Directory: Send + Sync + 'static {
         Ok(listing)
     }
 
-    /// Opens the directory `name`, whose path is `path`. A link to a directory inside the tree is followed.
+    /// Opens the directory `name`, whose path in results and errors is `path`. A link to a directory inside the tree is followed.
     fn open_dir(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn Directory>>;
 
     /// Returns the type of the target of the link `name`: [`File`](ChildKind::File), [`Directory`](ChildKind::Directory) or
@@ -330,7 +330,7 @@ pub trait Directory: Send + Sync + 'static {
     /// An error if the link leads outside the tree, into a loop, or to no file.
     fn follow_link(&self, name: &str) -> Result<ChildKind>;
 
-    /// Returns the metadata of the entry `name`, following links, with the path `path`.
+    /// Returns the metadata of the entry `name`, following links, with the path `path`, which may not be that within this tree.
     fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo>;
 
     /// Returns the cached sketch of the file `name`, without opening the file.

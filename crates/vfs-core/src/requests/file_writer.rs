@@ -167,7 +167,8 @@ impl fmt::Debug for SharedWriter {
     }
 }
 
-/// A [`FileWriter`] that buffers the chunks in memory, for backends that store files in memory.
+/// A [`FileWriter`] that buffers the chunks in memory, for backends that store files in memory. A chunk that would exceed
+/// [`max_file_size`](crate::Capabilities::max_file_size) is `too_large`.
 #[derive(Debug)]
 pub struct BufferedWriter<B> {
     backend: B,

@@ -41,7 +41,7 @@ pub fn glob(tree: Arc<dyn Tree>, cx: &OpContext, req: &GlobRequest) -> Result<Gl
     Ok(glob_result(collected, &req.path))
 }
 
-/// Does the same as [`glob`] on the workers of `pool`, for trees that take long to list.
+/// Does the same as [`glob`] on the workers of `pool`, for async code over a tree that does more than look into memory.
 ///
 /// # Behaviour
 ///

@@ -33,7 +33,7 @@ pub fn ls(tree: Arc<dyn Tree>, cx: &OpContext, req: &LsRequest) -> Result<LsResu
     Ok(ls_result(collected, &req.path))
 }
 
-/// Does the same as [`ls`] on the workers of `pool`, for trees that take long to list.
+/// Does the same as [`ls`] on the workers of `pool`, for async code over a tree that does more than look into memory.
 ///
 /// # Behaviour
 ///
