@@ -187,7 +187,8 @@ impl ChangeLog {
     ///   because the subscriber is slow, it receives one [`Change::Overflow`] for all changes so far, then later ones.
     /// * A rename into or out of the path is [`Change::Created`] or [`Change::Removed`]. One event for a directory covers
     ///   everything below it.
-    /// * If a directory above the path is removed or moved away, the path is removed. If a directory is moved to a path above it,
+    /// * A directory that is created above the path is no event, so the files in it are to be published too. If a directory above the
+    ///   path is removed or moved away, the path is removed. If a directory is moved to a path above it,
     ///   the event is an overflow, as the log does not know what the path then names.
     /// * A backend subscribes while no change can become visible, for example under the lock under which it pushes its changes:
     ///   otherwise the subscriber may receive a change that it could read before.

@@ -20,7 +20,8 @@ const DEFAULT_CHUNK_SIZE: u64 = 4 << 20;
 /// # Behaviour
 ///
 /// * The request is for a range of bytes, or for the whole file; `max_bytes` is the size of a chunk, 4 MiB by default. Each item is
-///   the next window of that range; [`Content::as_bytes`](crate::Content::as_bytes) has the bytes as they are in the file.
+///   the next window of that range; [`Content::as_bytes`](crate::Content::as_bytes) has the bytes as they are in the file. A chunk
+///   whose bytes are not UTF-8 by themselves has the MIME type of the file, by its signature.
 /// * An empty file has one empty chunk. The stream ends after the last chunk or the first error.
 /// * At most one chunk is in memory, and the next one is read when the stream is polled for it.
 ///

@@ -212,8 +212,8 @@ impl fmt::Debug for SearchableContent {
 ///
 /// * A lookup opens only its entry: the root need not exist or be readable.
 /// * A lookup consumes a handle on the tree, which the directories that it opens may keep.
-/// * Methods of a tree and of its directories may block. They are called on blocking threads and search workers, never in async
-///   code.
+/// * Methods of a tree and of its directories may block. They are called on blocking threads and search workers, and in async code
+///   only by backends in memory.
 ///
 /// # Errors
 ///
@@ -306,6 +306,7 @@ impl fmt::Debug for dyn Tree {
 ///
 /// * A directory returns every entry; the search applies visibility rules, patterns and order.
 /// * Names are resolved relative to the directory, and never outside the tree.
+/// * An entry that was listed may be gone when it is described or opened: its error, such as `not_found`, is a problem of the search.
 pub trait Directory: Send + Sync + 'static {
     /// Lists the directory, unsorted, without following links.
     fn list(&self) -> Result<Listing>;

@@ -41,7 +41,7 @@ pub trait Approver: fmt::Debug + Send + Sync + 'static {
 pub struct PendingApproval {
     /// The request.
     pub call: AnyRequest,
-    /// The question of the policy.
+    /// The question of the policy: the `reason` of the rule, or otherwise a text such as "allow delete of /a.md?".
     pub prompt: String,
     /// The actor that sent the request.
     pub actor: Option<String>,
@@ -82,8 +82,8 @@ pub struct ApprovalQueue {
 }
 
 impl ApprovalQueue {
-    /// Returns a queue with room for `capacity` questions (at least 1) that are not taken yet, and its receiver. Further
-    /// questions wait for room.
+    /// Returns a queue with room for `capacity` questions (at least 1) that are not taken yet, and its receiver, of
+    /// [`tokio::sync::mpsc`]. Further questions wait for room. Once the receiver is dropped, operations that need an answer are denied.
     pub fn new(capacity: usize) -> (Self, mpsc::Receiver<PendingApproval>) {
         let (questions, pending) = mpsc::channel(capacity.max(1));
         (Self { questions }, pending)

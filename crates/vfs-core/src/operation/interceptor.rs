@@ -24,8 +24,8 @@ use crate::error::Result;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
-/// use vfs_core::{Backend, Interceptor, OpContext, Result};
+/// use vfs_core::operation::{ResultStream, StreamCall, StreamRequest, UnaryRequest};
+/// use vfs_core::{Backend, Interceptor, Layer, OpContext, Result};
 ///
 /// #[derive(Debug)]
 /// struct Logged;
@@ -47,7 +47,7 @@ use crate::error::Result;
 /// }
 ///
 /// fn logged(files: Arc<dyn Backend>) -> Arc<dyn Backend> {
-///     Arc::new(Intercepted::new(files, Arc::new(Logged)))
+///     Arc::new(Logged).layer(files)
 /// }
 /// ```
 pub trait Interceptor: fmt::Debug + Send + Sync + 'static {

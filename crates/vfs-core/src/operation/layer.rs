@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use super::{Intercepted, Interceptor};
 use crate::backend::Backend;
 
 /// A factory that wraps a backend in another one, such as a policy, an audit log or a quota.
@@ -14,6 +15,12 @@ use crate::backend::Backend;
 pub trait Layer: Debug + Send + Sync {
     /// Returns `inner` wrapped in this layer.
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend>;
+}
+
+impl<I: Interceptor> Layer for Arc<I> {
+    fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
+        Arc::new(Intercepted::new(inner, Self::clone(self)))
+    }
 }
 
 /// Wraps `inner` in all `layers`; the first one is the innermost.

@@ -439,7 +439,8 @@ impl OutputRef<'_> {
 }
 
 impl RequestRef<'_> {
-    /// Returns the path that errors of this operation name: its first path, or the root if it has none.
+    /// Returns the path that errors of this operation name, unless another one of its paths is at fault: its first path, or the root
+    /// if it has none.
     pub fn primary_path(self) -> VfsPath {
         self.paths().next().cloned().unwrap_or_else(VfsPath::root)
     }
