@@ -100,7 +100,7 @@ impl UndoLog<'_> {
                 Ok(())
             }
             OperationEffect::PossibleReplay(after) => self.complete_or_remove(&files, record, after).await,
-            OperationEffect::PartialDelete => self.complete_partial_delete(&files, record).await,
+            OperationEffect::Partial(outcome) => self.complete_partial(&files, record, outcome).await,
             OperationEffect::Unknown => self.settle(&files).await,
         };
         if let Err(error) = concluded {
@@ -131,9 +131,14 @@ impl UndoLog<'_> {
         self.save(files.cx, &record).await
     }
 
-    /// Completes `record` by the files that a delete left, or removes it if none of its files was removed.
-    async fn complete_partial_delete(&mut self, files: &CallerFiles<'_>, mut record: UndoRecord) -> Result<()> {
-        record.complete_by_files(files, OperationOutcome::Success).await?;
+    /// Completes `record` by the files that a failed delete or rename left, or removes it if these are as they were.
+    async fn complete_partial(
+        &mut self,
+        files: &CallerFiles<'_>,
+        mut record: UndoRecord,
+        outcome: OperationOutcome,
+    ) -> Result<()> {
+        record.complete_by_files(files, outcome).await?;
         self.save_or_remove(files.cx, &record).await
     }
 
@@ -247,8 +252,8 @@ pub(crate) enum OperationEffect {
     Success(Option<BTreeMap<VfsPath, Version>>),
     /// Failure without effect.
     NoEffect,
-    /// Failure of a delete that had removed some of its files.
-    PartialDelete,
+    /// Failure of a delete or rename that may have removed or moved some of its files.
+    Partial(OperationOutcome),
     /// Success, whose result may be that of an earlier call with the same operation id, so that this one had no effect. The
     /// versions are those of [`Success`](Self::Success).
     PossibleReplay(Option<BTreeMap<VfsPath, Version>>),
@@ -261,8 +266,12 @@ impl OperationEffect {
         match output {
             Ok(output) if may_be_replayed => Self::PossibleReplay(reported_versions(record, output)),
             Ok(output) => Self::Success(reported_versions(record, output)),
-            Err(error) if record.operation == Operation::Delete && has_removed_files(error) => Self::PartialDelete,
+            Err(error) if record.operation == Operation::Delete && has_removed_files(error) => {
+                Self::Partial(OperationOutcome::Success)
+            }
             Err(error) if may_have_effect(record.operation, error.kind()) => Self::Unknown,
+            // A rename of many files may not have been rolled back, whatever stopped it.
+            Err(_) if record.operation == Operation::Rename => Self::Partial(OperationOutcome::Failure),
             Err(_) => Self::NoEffect,
         }
     }
@@ -285,14 +294,12 @@ fn has_removed_files(error: &Error) -> bool {
     matches!(error.detail(), Some(ErrorDetail::PartialDelete { files: 1.. }))
 }
 
-/// Returns whether an error of `kind` leaves the effect of `operation` unknown. A rename of many files may not have been rolled back,
-/// whatever stopped it. A tree that is removed or copied in many steps may be left at a part that is in use; one file is as another
-/// writer left it.
+/// Returns whether an error of `kind` leaves the effect of `operation` unknown. A tree that is removed or moved in many steps may be
+/// left at a part that is in use; one file is as another writer left it.
 fn may_have_effect(operation: Operation, kind: ErrorKind) -> bool {
     use ErrorKind::{Busy, Cancelled, Internal, NotEmpty, PermissionDenied, StorageFull, Timeout, Unavailable};
     match kind {
-        _ if operation == Operation::Rename => true,
-        Busy => matches!(operation, Operation::Delete | Operation::Copy | Operation::Restore),
+        Busy => matches!(operation, Operation::Delete | Operation::Rename | Operation::Copy | Operation::Restore),
         _ => matches!(kind, Cancelled | Internal | NotEmpty | PermissionDenied | StorageFull | Timeout | Unavailable),
     }
 }

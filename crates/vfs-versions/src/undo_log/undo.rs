@@ -1,6 +1,6 @@
 //! Undo of the last operations, and the renewal of versions in their records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use vfs_core::links::is_link;
 use vfs_core::{Error, ErrorKind, Operation, RenameRequest, Result, Version, VfsPath};
@@ -124,7 +124,8 @@ impl UndoLog<'_> {
         if plan.is_whole
             && let Some(versions) = undo_rename(files, &record, &present).await?
         {
-            return Ok((renewed_versions(&record, versions), record.files.len() as u64 / 2));
+            let moved = record.files.values().filter(|touched| touched.before.is_some()).count() as u64;
+            return Ok((renewed_versions(&record, versions), moved));
         }
         let to_capture = present.into_iter().filter(|(path, _)| plan.to_change.contains(path)).collect();
         let captured = self.store.capture(files, to_capture, &StoredFiles::new()).await?;
@@ -188,23 +189,8 @@ async fn undo_rename(
     if present.keys().any(|path| path.starts_with(from)) || files.entry(to).await?.is_none() {
         return Ok(None);
     }
-    let is_new = |path: &VfsPath| record.files.get(path).is_none_or(|touched| touched.before.is_some());
-    for path in present.keys().filter(|path| is_new(path)) {
-        // A link that led to no file before the rename may lead to one now.
-        let was_link = record.source(path).is_some_and(|source| record.broken_links.contains(&source));
-        if !was_link || !is_link(files.inner, files.cx, path).await? {
-            return Ok(None);
-        }
-    }
-    for (path, _) in record.files.iter().filter(|(_, touched)| touched.before.is_some()) {
-        let Some(target) = path.strip_prefix(from).and_then(|rest| to.join(rest).ok()) else { return Ok(None) };
-        if present.contains_key(&target) || files.is_excluded(&target) {
-            continue;
-        }
-        // A link that led to a file may lead nowhere at its new path.
-        if !files.tree(to).await?.broken_links.contains(&target) {
-            return Ok(None);
-        }
+    if !is_as_renamed(files, record, to).await? {
+        return Ok(None);
     }
     match files.inner.rename(files.cx, RenameRequest::new(to.clone(), from.clone())).await {
         Ok(_) => {}
@@ -219,6 +205,31 @@ async fn undo_rename(
         }
     }
     Ok(Some(restored))
+}
+
+/// Returns whether the files at and below `to` are those that the rename of `record` left there, by their contents where the record
+/// has no versions, as in excluded directories.
+async fn is_as_renamed(files: &CallerFiles<'_>, record: &UndoRecord, to: &VfsPath) -> Result<bool> {
+    let moved = CallerFiles { excluded: &[], ..*files }.tree(to).await?;
+    for (path, current) in &moved.files {
+        let source = record.source(path);
+        let before = source.as_ref().and_then(|source| record.before(source));
+        if files.is_excluded(path) {
+            if before.is_none() || !files.has_content(path, Some(current), before).await? {
+                return Ok(false);
+            }
+        } else if record.files.get(path).is_none_or(|touched| touched.before.is_some()) {
+            // A link that led to no file before the rename may lead to one now.
+            let was_link = source.is_some_and(|source| record.broken_links.contains(&source));
+            if !was_link || !is_link(files.inner, files.cx, path).await? {
+                return Ok(false);
+            }
+        }
+    }
+    // A link that led to a file may lead nowhere at its new path.
+    let found: BTreeSet<_> =
+        moved.files.keys().chain(&moved.broken_links).filter_map(|path| record.source(path)).collect();
+    Ok(record.files.keys().filter(|path| record.before(path).is_some()).all(|path| found.contains(path)))
 }
 
 /// Returns those of `versions` that differ from the versions before the operation.

@@ -39,7 +39,10 @@ pub(crate) struct TouchedFile {
 /// Outcome of an operation whose record is completed by the present files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OperationOutcome {
+    /// It succeeded, or is a delete that removed some of its files.
     Success,
+    /// It is a rename that failed, and may have moved some of its files.
+    Failure,
     Unknown,
 }
 
@@ -85,7 +88,15 @@ impl UndoRecord {
                 foreign.insert(path.clone());
             }
         }
-        let had_effect = outcome == OperationOutcome::Success || self.had_effect(&present, &foreign);
+        let had_effect = match outcome {
+            OperationOutcome::Success => true,
+            OperationOutcome::Failure => self.has_changed_target(&present, &foreign),
+            OperationOutcome::Unknown => self.had_effect(&present, &foreign),
+        };
+        if outcome == OperationOutcome::Failure && !had_effect {
+            self.files.clear();
+            return Ok(());
+        }
         self.files.retain(|path, touched| !foreign.contains(path) || (had_effect && touched.before.is_some()));
         present.retain(|path, _| !foreign.contains(path));
         self.complete(versions(present));
@@ -116,11 +127,16 @@ impl UndoRecord {
     /// Returns whether a delete or rename had an effect, as far as the `present` files show: a file is gone, the target of a rename has
     /// changed, or no file is as it was. Otherwise it is taken for one that was never made.
     fn had_effect(&self, present: &CurrentFiles, foreign: &BTreeSet<VfsPath>) -> bool {
-        let mut targets = present.keys().filter(|path| self.source(path).is_some() && !foreign.contains(*path));
         let existing = || self.files.keys().filter(|path| self.before(path).is_some());
         existing().any(|path| !present.contains_key(path))
-            || targets.any(|path| !self.is_unchanged(path, present))
+            || self.has_changed_target(present, foreign)
             || !existing().any(|path| self.is_unchanged(path, present))
+    }
+
+    /// Returns whether a rename has left a file at a target.
+    fn has_changed_target(&self, present: &CurrentFiles, foreign: &BTreeSet<VfsPath>) -> bool {
+        let mut targets = present.keys().filter(|path| self.source(path).is_some() && !foreign.contains(*path));
+        targets.any(|path| !self.is_unchanged(path, present))
     }
 
     fn is_unchanged(&self, path: &VfsPath, present: &CurrentFiles) -> bool {

@@ -361,13 +361,34 @@ async fn a_rename_that_moved_some_files_is_undone_whatever_its_error() {
 
 #[tokio::test]
 async fn a_rename_that_failed_without_effect_has_no_record() {
-    let fixture = fixture();
-    for (at, text) in [("/a", "a"), ("/b", "b")] {
-        fixture.inner.create_text(at, text).await.expect("written");
+    let untouched: for<'a> fn(&'a MemoryBackend) -> BoxFuture<'a, Result<()>> = |_| async { Ok(()) }.boxed();
+    for (kind, action) in [
+        (ErrorKind::Conflict, untouched),
+        (ErrorKind::Conflict, |files| files.write_text("/a", "other").map_ok(drop).boxed()),
+        (ErrorKind::NotFound, |files| {
+            async { files.rename(&cx(), RenameRequest::new(path("/a"), path("/c"))).await.map(drop) }.boxed()
+        }),
+    ] {
+        let fixture = fixture();
+        fixture.inner.create_text("/a", "a").await.expect("written");
+        let inner = interfered(&fixture, Operation::Rename, Some(Error::of(kind)), action);
+        let files = checkpoints(&fixture.store).over(inner);
+        let renamed = files.rename(&cx(), RenameRequest::new(path("/a"), path("/b"))).await;
+        assert_eq!(renamed.expect_err("it failed").kind(), kind);
+        assert!(files.history(&cx()).await.expect("listed").is_empty());
     }
-    let renamed = fixture.files.rename(&cx(), RenameRequest::new(path("/a"), path("/b"))).await;
-    assert_eq!(renamed.expect_err("there is a file").kind(), ErrorKind::AlreadyExists);
-    assert!(fixture.files.history(&cx()).await.expect("listed").is_empty());
+}
+
+#[tokio::test]
+async fn a_failed_deletion_that_removed_no_recorded_file_has_no_record() {
+    let fixture = fixture();
+    fixture.inner.create_text("/d/a", "a").await.expect("written");
+    let error = Error::of(ErrorKind::PathEscape).with_detail(ErrorDetail::PartialDelete { files: 1 });
+    let inner = interfered(&fixture, Operation::Delete, Some(error), |_| async { Ok(()) }.boxed());
+    let files = checkpoints(&fixture.store).over(inner);
+    let deleted = files.delete(&cx(), DeleteRequest::new(path("/d")).recursive()).await;
+    assert_eq!(deleted.expect_err("it failed").kind(), ErrorKind::PathEscape);
+    assert!(files.history(&cx()).await.expect("listed").is_empty());
 }
 
 #[tokio::test]
