@@ -64,8 +64,8 @@ async fn a_directory_moves_with_everything_below_it(t: &Target) -> LawResult {
 
 async fn nothing_moves_onto_itself_or_below_itself(t: &Target) -> LawResult {
     t.put_each(&["/a", "/d/x"]).await?;
-    for (from, to) in
-        [("/a", "/a"), ("/d", "/d"), ("/d", "/d/below"), ("/d", "/d/x/below"), ("/missing", "/missing/below")]
+    let missing = [("/missing", "/missing"), ("/missing", "/missing/below")];
+    for (from, to) in [("/a", "/a"), ("/d", "/d"), ("/d", "/d/below"), ("/d", "/d/x/below")].into_iter().chain(missing)
     {
         t.refused(t.rename(request(t, from, to)).await, ErrorKind::InvalidArgument);
         t.refused(t.rename(request(t, from, to).overwrite()).await, ErrorKind::InvalidArgument);
