@@ -294,8 +294,8 @@ fn has_removed_files(error: &Error) -> bool {
     matches!(error.detail(), Some(ErrorDetail::PartialDelete { files: 1.. }))
 }
 
-/// Returns whether an error of `kind` leaves the effect of `operation` unknown. A tree that is removed or moved in many steps may be
-/// left at a part that is in use; one file is as another writer left it.
+/// Returns whether an error of `kind` leaves the effect of `operation` unknown. A tree that is removed, moved or copied in many steps may
+/// be left at a part that is in use; one file is as another writer left it.
 fn may_have_effect(operation: Operation, kind: ErrorKind) -> bool {
     use ErrorKind::{Busy, Cancelled, Internal, NotEmpty, PermissionDenied, StorageFull, Timeout, Unavailable};
     match kind {

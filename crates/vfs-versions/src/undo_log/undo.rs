@@ -1,6 +1,6 @@
 //! Undo of the last operations, and the renewal of versions in their records.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use vfs_core::links::is_link;
 use vfs_core::{Error, ErrorKind, Operation, RenameRequest, Result, Version, VfsPath};
@@ -179,7 +179,7 @@ impl UndoPlan {
 }
 
 /// Undoes a rename by a rename, which preserves permissions, times, links and directories without files. Returns `None` if that
-/// is not possible, because a file was replaced, or added or removed since.
+/// is not possible, because a file was replaced, was added or removed since, or is excluded.
 async fn undo_rename(
     files: &CallerFiles<'_>,
     record: &UndoRecord,
@@ -189,7 +189,19 @@ async fn undo_rename(
     if present.keys().any(|path| path.starts_with(from)) || files.entry(to).await?.is_none() {
         return Ok(None);
     }
-    if !is_as_renamed(files, record, to).await? {
+    let is_new = |path: &VfsPath| record.files.get(path).is_none_or(|touched| touched.before.is_some());
+    for path in present.keys().filter(|path| is_new(path)) {
+        // A link that led to no file before the rename may lead to one now.
+        let was_link = record.source(path).is_some_and(|source| record.broken_links.contains(&source));
+        if !was_link || !is_link(files.inner, files.cx, path).await? {
+            return Ok(None);
+        }
+    }
+    // A link that led to a file may lead nowhere at its new path.
+    let broken_links = files.tree(to).await?.broken_links;
+    let is_moved = |target: VfsPath| present.contains_key(&target) || broken_links.contains(&target);
+    let mut recorded = record.files.keys().filter(|path| record.before(path).is_some());
+    if !recorded.all(|path| record.target(path).is_some_and(is_moved)) {
         return Ok(None);
     }
     match files.inner.rename(files.cx, RenameRequest::new(to.clone(), from.clone())).await {
@@ -205,31 +217,6 @@ async fn undo_rename(
         }
     }
     Ok(Some(restored))
-}
-
-/// Returns whether the files at and below `to` are those that the rename of `record` left there, by their contents where the record
-/// has no versions, as in excluded directories.
-async fn is_as_renamed(files: &CallerFiles<'_>, record: &UndoRecord, to: &VfsPath) -> Result<bool> {
-    let moved = CallerFiles { excluded: &[], ..*files }.tree(to).await?;
-    for (path, current) in &moved.files {
-        let source = record.source(path);
-        let before = source.as_ref().and_then(|source| record.before(source));
-        if files.is_excluded(path) {
-            if before.is_none() || !files.has_content(path, Some(current), before).await? {
-                return Ok(false);
-            }
-        } else if record.files.get(path).is_none_or(|touched| touched.before.is_some()) {
-            // A link that led to no file before the rename may lead to one now.
-            let was_link = source.is_some_and(|source| record.broken_links.contains(&source));
-            if !was_link || !is_link(files.inner, files.cx, path).await? {
-                return Ok(false);
-            }
-        }
-    }
-    // A link that led to a file may lead nowhere at its new path.
-    let found: BTreeSet<_> =
-        moved.files.keys().chain(&moved.broken_links).filter_map(|path| record.source(path)).collect();
-    Ok(record.files.keys().filter(|path| record.before(path).is_some()).all(|path| found.contains(path)))
 }
 
 /// Returns those of `versions` that differ from the versions before the operation.

@@ -79,7 +79,7 @@ impl UndoRecord {
     ///
     /// A file that the operation cannot have left was written by another process. If the operation had an effect and the record has
     /// the state before of such a file, the undo is a conflict, as it would lose one of the contents; otherwise the record leaves the
-    /// file out.
+    /// file out. The record of a failed rename without effect is left with no files.
     pub(crate) async fn complete_by_files(&mut self, files: &CallerFiles<'_>, outcome: OperationOutcome) -> Result<()> {
         let mut present = self.present_files(files).await?;
         let mut foreign = BTreeSet::new();
@@ -90,7 +90,7 @@ impl UndoRecord {
         }
         let had_effect = match outcome {
             OperationOutcome::Success => true,
-            OperationOutcome::Failure => self.has_changed_target(&present, &foreign),
+            OperationOutcome::Failure => self.has_moved_files(files, &present, &foreign),
             OperationOutcome::Unknown => self.had_effect(&present, &foreign),
         };
         if outcome == OperationOutcome::Failure && !had_effect {
@@ -104,8 +104,8 @@ impl UndoRecord {
     }
 
     /// Returns whether the operation can have left the file at `path` of `present`: a copy any file below its target, a rename those at
-    /// the places of its sources, a delete only what it did not remove, and others the files of their requests. If the outcome of a
-    /// rename is not known, the file has to have the content of its source.
+    /// the places of its sources, a delete only what it did not remove, and others the files of their requests. Unless a rename
+    /// succeeded, the file has to have the content of its source.
     async fn can_have_left(
         &self,
         files: &CallerFiles<'_>,
@@ -139,6 +139,14 @@ impl UndoRecord {
         targets.any(|path| !self.is_unchanged(path, present))
     }
 
+    /// Returns whether a rename that failed has moved a file, as far as the `present` files show: it is at its target, or gone from its
+    /// source while there is another file at the target.
+    fn has_moved_files(&self, files: &CallerFiles<'_>, present: &CurrentFiles, foreign: &BTreeSet<VfsPath>) -> bool {
+        let is_occupied = |target: VfsPath| present.contains_key(&target) || files.is_excluded(&target);
+        let mut missing = self.files.keys().filter(|path| self.before(path).is_some() && !present.contains_key(*path));
+        self.has_changed_target(present, foreign) || missing.any(|path| self.target(path).is_some_and(is_occupied))
+    }
+
     fn is_unchanged(&self, path: &VfsPath, present: &CurrentFiles) -> bool {
         self.before(path).zip(present.get(path)).is_some_and(|(before, present)| before.version == present.version)
     }
@@ -152,6 +160,12 @@ impl UndoRecord {
     pub(crate) fn source(&self, path: &VfsPath) -> Option<VfsPath> {
         let (Operation::Rename, [from, to]) = (self.operation, &self.roots[..]) else { return None };
         from.join(path.strip_prefix(to)?).ok()
+    }
+
+    /// Returns the path to which a rename moves the entry at `path`, or `None`.
+    pub(crate) fn target(&self, path: &VfsPath) -> Option<VfsPath> {
+        let (Operation::Rename, [from, to]) = (self.operation, &self.roots[..]) else { return None };
+        to.join(path.strip_prefix(from)?).ok()
     }
 
     /// Returns whether the versions `after` differ from those before the operation.

@@ -360,6 +360,26 @@ async fn a_rename_that_moved_some_files_is_undone_whatever_its_error() {
 }
 
 #[tokio::test]
+async fn a_failed_rename_that_lost_a_file_keeps_its_content() {
+    let fixture = fixture();
+    for (at, text) in [("/x/g", "g"), ("/x/h", "h")] {
+        fixture.inner.create_text(at, text).await.expect("written");
+    }
+    let inner = interfered(&fixture, Operation::Rename, Some(Error::of(ErrorKind::QuotaExceeded)), |files| {
+        async {
+            files.delete_file("/x/g").await?;
+            files.create_text("/y/g", "other").await.map(drop)
+        }
+        .boxed()
+    });
+    let files = checkpoints(&fixture.store).over(inner);
+    let renamed = files.rename(&cx(), RenameRequest::new(path("/x"), path("/y"))).await;
+    assert_eq!(renamed.expect_err("it failed").kind(), ErrorKind::QuotaExceeded);
+    assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1);
+    fixture.has(&[("/x/g", "g"), ("/x/h", "h"), ("/y/g", "other")]);
+}
+
+#[tokio::test]
 async fn a_rename_that_failed_without_effect_has_no_record() {
     let untouched: for<'a> fn(&'a MemoryBackend) -> BoxFuture<'a, Result<()>> = |_| async { Ok(()) }.boxed();
     for (kind, action) in [
