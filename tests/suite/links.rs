@@ -394,6 +394,12 @@ fn a_rename_of_a_link_that_leads_nowhere_afterwards_is_undone() {
         files.undo(&OpContext::new(), 1).await?;
         assert!(root.path().join("d/l").is_symlink() && !files.exists("/x/d").await?);
         assert_eq!(files.read_text("/d/l").await?, "text");
+        // At the new path, the link leads to a directory.
+        fs::create_dir_all(root.path().join("x/f")).expect("the directory is ours");
+        files.rename(&OpContext::new(), RenameRequest::new(path("/d"), path("/x/d"))).await?;
+        assert!(files.stat_path("/x/d/l").await?.is_dir);
+        files.undo(&OpContext::new(), 1).await?;
+        assert!(root.path().join("d/l").is_symlink() && !files.exists("/x/d").await?);
         Ok(())
     });
 }

@@ -186,7 +186,9 @@ async fn undo_rename(
     present: &CurrentFiles,
 ) -> Result<Option<BTreeMap<VfsPath, Version>>> {
     let (Operation::Rename, [from, to]) = (record.operation, &record.roots[..]) else { return Ok(None) };
-    if present.keys().any(|path| path.starts_with(from)) || files.entry(to).await?.is_none() {
+    // The record has no files of excluded directories, so that it does not show whether others were added there.
+    let is_excluded = files.excluded.iter().any(|excluded| excluded.starts_with(to) || to.starts_with(excluded));
+    if is_excluded || present.keys().any(|path| path.starts_with(from)) || files.entry(to).await?.is_none() {
         return Ok(None);
     }
     let is_new = |path: &VfsPath| record.files.get(path).is_none_or(|touched| touched.before.is_some());
@@ -197,12 +199,16 @@ async fn undo_rename(
             return Ok(None);
         }
     }
-    // A link that led to a file may lead nowhere at its new path.
     let broken_links = files.tree(to).await?.broken_links;
-    let is_moved = |target: VfsPath| present.contains_key(&target) || broken_links.contains(&target);
-    let mut recorded = record.files.keys().filter(|path| record.before(path).is_some());
-    if !recorded.all(|path| record.target(path).is_some_and(is_moved)) {
-        return Ok(None);
+    for path in record.files.keys().filter(|path| record.before(path).is_some()) {
+        let Some(target) = record.target(path) else { return Ok(None) };
+        // A link that led to a file may lead nowhere, or to a directory, at its new path.
+        let is_there = present.contains_key(&target)
+            || broken_links.contains(&target)
+            || is_link(files.inner, files.cx, &target).await?;
+        if !is_there {
+            return Ok(None);
+        }
     }
     match files.inner.rename(files.cx, RenameRequest::new(to.clone(), from.clone())).await {
         Ok(_) => {}

@@ -139,12 +139,17 @@ impl UndoRecord {
         targets.any(|path| !self.is_unchanged(path, present))
     }
 
-    /// Returns whether a rename that failed has moved a file, as far as the `present` files show: it is at its target, or gone from its
-    /// source while there is another file at the target.
+    /// Returns whether a rename that failed has moved or replaced a file, as far as the `present` files show: it is at its target, or
+    /// gone from its source while the target has another file, or a file that it was to replace is not as it was.
     fn has_moved_files(&self, files: &CallerFiles<'_>, present: &CurrentFiles, foreign: &BTreeSet<VfsPath>) -> bool {
-        let is_occupied = |target: VfsPath| present.contains_key(&target) || files.is_excluded(&target);
-        let mut missing = self.files.keys().filter(|path| self.before(path).is_some() && !present.contains_key(*path));
-        self.has_changed_target(present, foreign) || missing.any(|path| self.target(path).is_some_and(is_occupied))
+        let is_changed = |path: &VfsPath| !self.is_unchanged(path, present);
+        let is_taken =
+            |target: VfsPath| files.is_excluded(&target) || (present.contains_key(&target) && is_changed(&target));
+        self.has_changed_target(present, foreign)
+            || self.files.keys().filter(|path| self.before(path).is_some()).any(|path| {
+                let is_lost = !present.contains_key(path) && self.target(path).is_some_and(is_taken);
+                is_lost || (self.source(path).is_some() && is_changed(path))
+            })
     }
 
     fn is_unchanged(&self, path: &VfsPath, present: &CurrentFiles) -> bool {

@@ -380,6 +380,22 @@ async fn a_failed_rename_that_lost_a_file_keeps_its_content() {
 }
 
 #[tokio::test]
+async fn a_failed_rename_whose_target_is_gone_keeps_its_content() {
+    let fixture = fixture();
+    for (at, text) in [("/a", "new"), ("/b", "old")] {
+        fixture.inner.create_text(at, text).await.expect("written");
+    }
+    let inner = interfered(&fixture, Operation::Rename, Some(Error::of(ErrorKind::NotFound)), |files| {
+        files.delete_file("/b").map_ok(drop).boxed()
+    });
+    let files = checkpoints(&fixture.store).over(inner);
+    let renamed = files.rename(&cx(), RenameRequest::new(path("/a"), path("/b")).overwrite()).await;
+    assert_eq!(renamed.expect_err("it failed").kind(), ErrorKind::NotFound);
+    assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1);
+    fixture.has(&[("/a", "new"), ("/b", "old")]);
+}
+
+#[tokio::test]
 async fn a_rename_that_failed_without_effect_has_no_record() {
     let untouched: for<'a> fn(&'a MemoryBackend) -> BoxFuture<'a, Result<()>> = |_| async { Ok(()) }.boxed();
     for (kind, action) in [

@@ -99,6 +99,17 @@ async fn a_rename_to_an_excluded_path_is_undone_without_its_target() {
 }
 
 #[tokio::test]
+async fn an_undone_rename_leaves_what_is_in_an_excluded_directory() {
+    let fixture = fixture();
+    fixture.inner.create_text("/d/x", "old").await.expect("written");
+    let files = checkpoints(&fixture.store).exclude(path("/e/tmp")).over(Arc::<MemoryBackend>::clone(&fixture.inner));
+    files.rename(&cx(), RenameRequest::new(path("/d"), path("/e"))).await.expect("renamed");
+    fixture.inner.create_text("/e/tmp/z", "other").await.expect("written");
+    assert_eq!(undo(&files, 1).await.expect("undone"), 1);
+    fixture.has(&[("/d/x", "old"), ("/e/tmp/z", "other")]);
+}
+
+#[tokio::test]
 async fn a_change_that_fails_has_no_record() {
     let fixture = fixture();
     let files = &fixture.files;
