@@ -31,13 +31,13 @@ pub(crate) struct VersionedContent {
 }
 
 /// The files and directories of a transfer.
-struct TransferInventory {
+struct TransferEntries {
     is_dir: bool,
     /// Whether the target is replaced.
-    replaced: bool,
+    replaces_target: bool,
     files: Vec<TransferFile>,
     /// Directories without entries.
-    empty: Vec<EmptyDirectory>,
+    empty_dirs: Vec<EmptyDirectory>,
 }
 
 /// A directory without entries.
@@ -121,15 +121,15 @@ impl CompositeBackend {
     async fn copy_files(&self, cx: &OpContext, table: &MountTable, req: CopyRequest) -> Result<CopyResult> {
         let CopyRequest { from, to, mode, .. } = req;
         check_source_and_target(cx, table, &from, &to)?;
-        let mut inventory = self.inventory(cx, &from, &to).await?;
-        inventory.replaced = self.check_target(cx, table, &inventory, &to, mode).await?;
+        let mut entries = self.entries(cx, &from, &to).await?;
+        entries.replaces_target = self.check_target(cx, table, &entries, &to, mode).await?;
         let mut progress = TransferProgress::default();
-        if let Err(error) = self.copy_all(cx, &inventory, mode, &mut progress).await {
-            let error = self.rollback(cx, &to, &inventory, progress, None, error).await;
+        if let Err(error) = self.copy_all(cx, &entries, mode, &mut progress).await {
+            let error = self.rollback(cx, &to, &entries, progress, None, error).await;
             return Err(error.unwrap_or_else(|error| error));
         }
         let files = progress.copied.len() as u64;
-        let mut result = CopyResult::new(from, to, inventory.replaced, files, progress.bytes);
+        let mut result = CopyResult::new(from, to, entries.replaces_target, files, progress.bytes);
         result.files_update = progress.update;
         Ok(result)
     }
@@ -145,7 +145,7 @@ impl CompositeBackend {
                            after the change is merged";
             return Err(Error::new(ErrorKind::CrossBackend, message).with_path(&to));
         }
-        let mut inventory = self.inventory(cx, &from, &to).await?;
+        let mut entries = self.entries(cx, &from, &to).await?;
         // A rename replaces a link, but a write here would follow it.
         if self.kind(cx, &to).await? == EntryKind::Link {
             return Err(if is_overwrite(mode) {
@@ -154,17 +154,17 @@ impl CompositeBackend {
                 Error::at(ErrorKind::AlreadyExists, &to)
             });
         }
-        inventory.replaced = self.check_target(cx, table, &inventory, &to, mode).await?;
-        let mut recorded = self.record(cx, table, &from, &to, &inventory, mode).await?;
+        entries.replaces_target = self.check_target(cx, table, &entries, &to, mode).await?;
+        let mut recorded = self.record(cx, table, &from, &to, &entries, mode).await?;
         let mut progress = TransferProgress::default();
-        let result = match self.copy_all(cx, &inventory, mode, &mut progress).await {
+        let result = match self.copy_all(cx, &entries, mode, &mut progress).await {
             Ok(()) => self.remove_sources(cx, &from, &mut progress).await,
             Err(error) => Err(error),
         };
         let outcome = match result {
             Ok(()) => Ok(progress.update),
             // If the rollback is incomplete, the record stays for `recover`.
-            Err(error) => Err(self.rollback(cx, &to, &inventory, progress, recorded.as_mut(), error).await?),
+            Err(error) => Err(self.rollback(cx, &to, &entries, progress, recorded.as_mut(), error).await?),
         };
         if let (Some(journal), Some(recorded)) = (&self.journal, recorded) {
             journal.end(&cx.for_cleanup(), recorded).await.map_err(|source| {
@@ -174,17 +174,22 @@ impl CompositeBackend {
                 Error::new(source.kind(), message).with_path(&to).with_source(source)
             })?;
         }
-        let mut result = RenameResult::new(from, to, inventory.replaced);
+        let mut result = RenameResult::new(from, to, entries.replaces_target);
         result.files_update = outcome?;
         Ok(result)
     }
 
     /// Returns the files and directories at and below `from`, with their targets below `to`.
-    async fn inventory(&self, cx: &OpContext, from: &VfsPath, to: &VfsPath) -> Result<TransferInventory> {
+    async fn entries(&self, cx: &OpContext, from: &VfsPath, to: &VfsPath) -> Result<TransferEntries> {
         let kind = self.kind(cx, from).await?;
         if !self.stat(cx, StatRequest::new(from.clone())).await?.is_dir {
             let item = TransferFile { from: from.clone(), to: to.clone(), kind };
-            return Ok(TransferInventory { is_dir: false, replaced: false, files: vec![item], empty: Vec::new() });
+            return Ok(TransferEntries {
+                is_dir: false,
+                replaces_target: false,
+                files: vec![item],
+                empty_dirs: Vec::new(),
+            });
         }
         if kind == EntryKind::Link {
             return Err(link_to_directory(from));
@@ -201,26 +206,27 @@ impl CompositeBackend {
             )
             .with_path(from));
         }
-        let mut inventory = TransferInventory { is_dir: true, replaced: false, files: Vec::new(), empty: Vec::new() };
+        let mut entries =
+            TransferEntries { is_dir: true, replaces_target: false, files: Vec::new(), empty_dirs: Vec::new() };
         if listed.entries.is_empty() {
-            inventory.empty.push(EmptyDirectory { from: from.clone(), to: to.clone() });
+            entries.empty_dirs.push(EmptyDirectory { from: from.clone(), to: to.clone() });
         }
         for entry in listed.entries {
             let below = entry.path.strip_prefix(from).unwrap_or_default();
             let target = to.join(below).map_err(|error| error.with_path(&entry.path))?;
             let kind = self.kind(cx, &entry.path).await?;
             if !entry.is_dir {
-                inventory.files.push(TransferFile { from: entry.path, to: target, kind });
+                entries.files.push(TransferFile { from: entry.path, to: target, kind });
                 continue;
             }
             if kind == EntryKind::Link {
                 return Err(link_to_directory(&entry.path));
             }
             if self.is_empty_directory(cx, &entry.path).await? {
-                inventory.empty.push(EmptyDirectory { from: entry.path, to: target });
+                entries.empty_dirs.push(EmptyDirectory { from: entry.path, to: target });
             }
         }
-        Ok(inventory)
+        Ok(entries)
     }
 
     /// Returns whether there is a link at `path`.
@@ -263,7 +269,7 @@ impl CompositeBackend {
         &self,
         cx: &OpContext,
         table: &MountTable,
-        inventory: &TransferInventory,
+        entries: &TransferEntries,
         to: &VfsPath,
         mode: TransferMode,
     ) -> Result<bool> {
@@ -273,7 +279,7 @@ impl CompositeBackend {
             Err(error) => return Err(error),
         };
         let refused = |kind| Err(Error::at(kind, to));
-        match (inventory.is_dir, existing.is_dir) {
+        match (entries.is_dir, existing.is_dir) {
             _ if !is_overwrite(mode) => refused(ErrorKind::AlreadyExists),
             (false, true) => refused(ErrorKind::IsADirectory),
             (true, false) => refused(ErrorKind::NotADirectory),
@@ -299,11 +305,11 @@ impl CompositeBackend {
     async fn copy_all(
         &self,
         cx: &OpContext,
-        inventory: &TransferInventory,
+        entries: &TransferEntries,
         mode: TransferMode,
         progress: &mut TransferProgress,
     ) -> Result<()> {
-        for TransferFile { from, to, kind } in &inventory.files {
+        for TransferFile { from, to, kind } in &entries.files {
             cx.check()?;
             let source = self.fetch(cx, from).await?;
             let before = match self.fetch(cx, to).await {
@@ -342,7 +348,7 @@ impl CompositeBackend {
             }
             self.verify_copy(cx, to, &source).await?;
         }
-        for directory in &inventory.empty {
+        for directory in &entries.empty_dirs {
             self.make_directory(cx, &directory.to).await?;
         }
         Ok(())

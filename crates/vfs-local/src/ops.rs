@@ -1,4 +1,4 @@
-//! The file operations, one module each.
+//! The file operations, and what some of them share.
 
 mod copy;
 mod edit;

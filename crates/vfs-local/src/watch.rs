@@ -6,7 +6,7 @@ mod rename_events;
 mod reported_versions;
 mod watch_recursive;
 mod watch_state;
-mod watched_dirs;
+mod watched_dir_tree;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -10,6 +10,7 @@ mod backend;
 mod command_parser;
 mod enforcer;
 mod explain;
+mod masked_error;
 mod path_pattern;
 mod policy;
 mod policy_tree;

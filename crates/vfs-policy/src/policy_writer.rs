@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use vfs_core::{FileWriter, OpContext, OpenWriterRequest, Result, WriteResult};
 
-use crate::backend::{PolicyBackend, missing_as_conflict};
+use crate::backend::PolicyBackend;
+use crate::masked_error::missing_as_conflict;
 
 /// A writer that a policy permitted.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! The parallel search engine: a worker pool, an ordered task queue and the consumer's receiver.
 
 mod item_batcher;
-pub(crate) mod ordered_queue;
 pub(crate) mod ordered_receiver;
+pub(crate) mod ordered_task_queue;
 pub(crate) mod pool;
 pub(crate) mod pool_stats;
 pub(crate) mod received_item_queue;

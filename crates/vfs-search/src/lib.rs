@@ -8,15 +8,16 @@
 //!   workers of a [`Pool`] that all searches share. Results are in order here too: the same call over the same files
 //!   returns the same results.
 //!
-//! A search is a pipeline that its consumer pulls. Workers claim subtrees of the walk, always the first unclaimed one,
-//! enter the directories there, and put their results into slots; the steps for which a worker has no time can be
-//! claimed again. The consumer empties the slots in the order of the walk. The number of slots and the bytes in them
-//! are bounded, so that a search which matches everything uses little memory and starves no other search. If all
-//! workers are stuck in calls, or busy with long files while others wait, a compensation thread is added.
+//! A search is a pipeline that its consumer pulls. Workers claim subtrees of the walk, first those that were parked for
+//! lack of room, then the first unclaimed one. They enter the directories there, and put their results into slots; the
+//! steps for which a worker has no time can be claimed again. The consumer empties the slots in the order of the walk. The number of slots and the bytes in them
+//! are bounded, so that a search which matches everything uses little memory and starves no other search. If a
+//! time slice waits for a thread, a compensation thread replaces each worker that is stuck in a call, busy with a long
+//! file, or waiting for its consumer.
 //!
 //! The modules depend on each other in one direction: `ops` (the operations) on all others, `engine` (worker pool and
 //! ordered queue) on `walk` (directories), `searcher` (one file) on `walk` and `query` (compiled requests), and `walk`
-//! and `query` on `glob`.
+//! and `query` on `glob`. `runtime` stands apart: it has helpers for the backends that run on tokio.
 
 mod engine;
 mod glob;

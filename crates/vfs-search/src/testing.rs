@@ -15,7 +15,7 @@ use vfs_core::{
     Result, Version, VfsPath,
 };
 
-use crate::engine::ordered_queue::RunAheadLimits;
+use crate::engine::ordered_task_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
 use crate::ops::grep_stream::GrepEventStream;
 use crate::{glob, glob_on};

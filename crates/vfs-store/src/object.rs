@@ -5,6 +5,7 @@ mod config;
 mod connection;
 mod error;
 mod http_transport;
+mod inspect;
 mod key_layout;
 mod list;
 mod list_xml;
@@ -13,7 +14,6 @@ mod open_uploads;
 mod read;
 mod repeatable_upload;
 mod staging;
-mod verify;
 
 use std::fmt;
 use std::ops::Range;
@@ -57,8 +57,8 @@ use crate::store::{
 /// * **Lost responses.** A request is retried up to [`BucketConfig::max_retries`] times. Each value carries its
 ///   [`WriteId`](crate::WriteId), by which a put recognises that an attempt without a response was applied. If another
 ///   writer has changed the file since, this cannot be determined, and the error says so.
-/// * **Values of over 16 MiB** are sent in parts of 8 MiB, four at a time. S3 checks the condition when it joins the
-///   parts; for other services the store checks it just before that. Parts of an upload that was interrupted by a crash
+/// * **Values of over 16 MiB** are sent in parts of 8 MiB, four at a time. The store checks the condition just
+///   before the parts are joined, and S3 checks it again as it joins them. Parts of an upload that was interrupted by a crash
 ///   remain in the bucket: configure a lifecycle rule that removes incomplete uploads.
 /// * **Without a network** an operation fails after 35 s, with the defaults of [`BucketConfig`].
 /// * **Large values are read** in pieces of 8 MiB, four at a time, each with its own timeout and retries. All pieces
@@ -110,11 +110,11 @@ struct BucketShared {
     uploads: OpenUploads,
 }
 
-/// Lock that excludes puts of this process during removals, if the service does not check conditions of removals.
+/// Lock that excludes puts of this process during removals.
 enum UncheckedRemovalLock {
-    /// The service checks conditions, and the store sees all attempts.
+    /// A service that the store reaches by its own HTTP transport, which sees all attempts.
     NotNeeded,
-    /// Any other object store: puts share the lock, removals lock it exclusively.
+    /// Any other object store, which removes without conditions: puts share the lock, removals lock it exclusively.
     PerStore(RwLock<()>),
 }
 

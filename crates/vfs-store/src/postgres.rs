@@ -7,6 +7,7 @@ mod change_parameters;
 mod config;
 mod connection;
 mod error;
+mod inspect;
 mod list;
 mod operation_records;
 mod postgres_server;
@@ -19,7 +20,6 @@ mod session_settings;
 mod staging;
 mod statement;
 mod tls;
-mod verify;
 
 use std::fmt;
 use std::ops::Range;
@@ -45,7 +45,7 @@ pub use self::config::{PostgresConfig, PostgresTls};
 /// # Behaviour
 ///
 /// * A clone is another handle of the same connections.
-/// * Each change is a transaction that locks its namespace from its first write to its commit: changes of one namespace
+/// * Each change is a transaction that locks its namespace from its first write of a file to its commit: changes of one namespace
 ///   are serialised and numbered without gaps; those of different namespaces do not wait for each other.
 /// * If the connection is lost during a commit, the store queries the outcome of the transaction: no change is applied
 ///   twice, or acknowledged without being applied. This takes up to 45 s if the server does not notice that its client
@@ -256,10 +256,10 @@ impl Search for PostgresStore {
 impl Inspect for PostgresStore {
     /// Verifies one snapshot while the store is in use.
     async fn check(&self) -> Result<CheckReport> {
-        verify::verify(&self.0.server).await
+        inspect::verify(&self.0.server).await
     }
 
     async fn stats(&self) -> Result<StoreStats> {
-        verify::stats(&self.0.server).await
+        inspect::stats(&self.0.server).await
     }
 }

@@ -5,6 +5,7 @@ mod change_log;
 mod config;
 mod connection;
 mod error;
+mod inspect;
 mod key_names;
 mod limits;
 mod list;
@@ -13,7 +14,6 @@ mod read;
 mod reply;
 mod staging;
 mod value_header;
-mod verify;
 
 use std::fmt;
 use std::ops::Range;

@@ -64,8 +64,8 @@ pub(crate) fn spawn_script(start: ReadyScript, sink: Arc<dyn OutputSink>) -> Res
     let cwd = request.cwd.clone();
     let running = RunningScript { stop: Arc::clone(&stop), _alarm: alarm };
     let backend = bridge_runtime(Handle::try_current().ok(), &backend);
-    let (exit_signal, cleanup) = (Arc::default(), Arc::default());
-    let runner = ScriptRunner { backend, config, cx, request, stop, sink, exit_signal, cleanup };
+    let (exit_code, cleanup) = (Arc::default(), Arc::default());
+    let runner = ScriptRunner { backend, config, cx, request, stop, sink, exit_code, cleanup };
     let thread = thread::Builder::new().name("vfs-virtual-shell".to_owned()).stack_size(STACK_BYTES);
     let spawned = thread.spawn(move || {
         runner.run();
@@ -86,24 +86,24 @@ struct ScriptRunner {
     request: ExecuteRequest,
     stop: Arc<ScriptStopSignal>,
     sink: Arc<dyn OutputSink>,
-    exit_signal: Arc<ScriptExitSignal>,
+    exit_code: Arc<ExitCodeLatch>,
     cleanup: Arc<CleanupTasks>,
 }
 
-/// Signal that the script has reached its end or an `exit`. The interpreter itself would wait for background processes.
+/// Exit code, set once when the script reaches its end or an `exit`. The interpreter itself would wait for background processes.
 #[derive(Debug, Default)]
-struct ScriptExitSignal {
+struct ExitCodeLatch {
     code: OnceLock<i32>,
     token: CancelToken,
 }
 
-impl ScriptExitSignal {
+impl ExitCodeLatch {
     fn set(&self, code: i32) {
         self.code.get_or_init(|| code);
         self.token.cancel();
     }
 
-    async fn code(&self) -> i32 {
+    async fn wait(&self) -> i32 {
         self.token.cancelled().await;
         self.code.get().copied().unwrap_or_default()
     }
@@ -217,7 +217,7 @@ impl ScriptRunner {
         let script = prepare_script(&self.request.command);
         let execution = bash.exec_with_options(&script, options);
         let script_end = async {
-            let code = self.exit_signal.code().await;
+            let code = self.exit_code.wait().await;
             sleep(BACKGROUND_GRACE).await;
             code
         };
@@ -275,10 +275,10 @@ impl ScriptRunner {
     }
 
     fn exit_hook(&self) -> hooks::Interceptor<ExitEvent> {
-        let (exit_signal, has_trap) = (Arc::clone(&self.exit_signal), self.request.command.contains("trap"));
+        let (exit_code, has_trap) = (Arc::clone(&self.exit_code), self.request.command.contains("trap"));
         Box::new(move |event| {
             if !has_trap {
-                exit_signal.set(event.code);
+                exit_code.set(event.code);
             }
             HookAction::Continue(event)
         })

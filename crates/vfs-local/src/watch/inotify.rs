@@ -9,7 +9,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind};
 
-use super::watched_dirs::WatchDescriptor;
+use super::watched_dir_tree::WatchDescriptor;
 use crate::fs::errno::from_errno;
 
 /// The events that are watched.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::watched_dirs::{WatchDescriptor, WatchedEntryRef, is_reserved, to_owned_ref};
+use super::watched_dir_tree::{WatchDescriptor, WatchedEntryRef, is_reserved, to_owned_ref};
 use crate::fs::root::RESERVED_PREFIX;
 
 /// Maximum number of renames that are remembered to find the other half of an exchange.

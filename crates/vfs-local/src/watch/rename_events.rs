@@ -4,7 +4,7 @@ use rustix::fs::FileType;
 use vfs_core::watch::Change;
 
 use super::watch_state::{EntryLookupError, WatchState, version};
-use super::watched_dirs::{WatchedEntryRef, is_reserved, to_owned_ref};
+use super::watched_dir_tree::{WatchedEntryRef, is_reserved, to_owned_ref};
 
 impl WatchState {
     /// Handles an entry that was renamed to an unknown place.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use vfs_core::Version;
 
-use super::watched_dirs::WatchDescriptor;
+use super::watched_dir_tree::WatchDescriptor;
 
 /// Maximum number of remembered files.
 const MAX_FILES: usize = 4096;

@@ -9,7 +9,7 @@ use vfs_core::watch::Change;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::watch_state::{EntryLookupError, RecursiveWatchOptions, WatchState};
-use super::watched_dirs::{PlacementOutcome, WatchDescriptor, WatchedEntryRef};
+use super::watched_dir_tree::{PlacementOutcome, WatchDescriptor, WatchedEntryRef};
 use crate::fs::directory_entries::for_each_entry;
 use crate::fs::errno::from_errno_at;
 use crate::fs::metadata::Metadata;
@@ -36,8 +36,8 @@ impl PendingWatchDir {
     }
 }
 
-/// The result of looking up a directory.
-pub(super) enum PendingDirLookup {
+/// The result of opening and watching a directory.
+pub(super) enum WatchDirOutcome {
     /// The directory exists, and is watched from now on.
     Directory(OwnedFd, WatchDescriptor),
     /// Nothing exists there, or a file or link.
@@ -91,15 +91,16 @@ impl WatchState {
             if self.is_hidden(&next.path) {
                 continue;
             }
-            let lookup =
-                self.find(next.place(), next.parent_dir.as_deref()).map_err(|error| error.with_path(&next.path))?;
+            let lookup = self
+                .open_and_watch(next.place(), next.parent_dir.as_deref())
+                .map_err(|error| error.with_path(&next.path))?;
             match lookup {
-                PendingDirLookup::Directory(dir, id) => pending.extend(self.place_dir(dir, id, next, walk, taken)?),
-                PendingDirLookup::NotADirectory | PendingDirLookup::Unwatchable if walk.report => {
+                WatchDirOutcome::Directory(dir, id) => pending.extend(self.place_dir(dir, id, next, walk, taken)?),
+                WatchDirOutcome::NotADirectory | WatchDirOutcome::Unwatchable if walk.report => {
                     self.changes.push(Change::Created { path: next.path, version: None });
                 }
-                PendingDirLookup::NotADirectory | PendingDirLookup::Unwatchable => {}
-                PendingDirLookup::ParentMoved => self.deferred.extend(next.above),
+                WatchDirOutcome::NotADirectory | WatchDirOutcome::Unwatchable => {}
+                WatchDirOutcome::ParentMoved => self.deferred.extend(next.above),
             }
         }
         Ok(())
@@ -149,11 +150,11 @@ impl WatchState {
 
     /// Opens and watches the directory of an entry, without following links: below `parent_dir` if that is given, otherwise
     /// from the root.
-    pub(super) fn find(
+    pub(super) fn open_and_watch(
         &self,
         place: Option<WatchedEntryRef<'_>>,
         parent_dir: Option<&OwnedFd>,
-    ) -> Result<PendingDirLookup> {
+    ) -> Result<WatchDirOutcome> {
         let root = &self.local_fs.root;
         let dir = match place {
             None => root.open_directory(&VfsPath::root())?,
@@ -166,20 +167,20 @@ impl WatchState {
                             opened = dir;
                             &opened
                         }
-                        None => return Ok(PendingDirLookup::ParentMoved),
+                        None => return Ok(WatchDirOutcome::ParentMoved),
                     },
                 };
                 match root.open_child(above.as_fd(), name.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY) {
                     Ok(dir) => dir,
-                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(PendingDirLookup::NotADirectory),
-                    Err(Errno::ACCESS | Errno::PERM | Errno::XDEV) => return Ok(PendingDirLookup::Unwatchable),
+                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(WatchDirOutcome::NotADirectory),
+                    Err(Errno::ACCESS | Errno::PERM | Errno::XDEV) => return Ok(WatchDirOutcome::Unwatchable),
                     Err(errno) => return Err(from_errno_at(errno, &VfsPath::root())),
                 }
             }
         };
         match self.queue.add(dir.as_fd()) {
-            Ok(id) => Ok(PendingDirLookup::Directory(dir, id)),
-            Err(Errno::ACCESS | Errno::PERM) => Ok(PendingDirLookup::Unwatchable),
+            Ok(id) => Ok(WatchDirOutcome::Directory(dir, id)),
+            Err(Errno::ACCESS | Errno::PERM) => Ok(WatchDirOutcome::Unwatchable),
             Err(Errno::NOSPC) => {
                 let message = "too many directories to watch on this machine; watch a part of them, or raise the \
                                sysctl fs.inotify.max_user_watches (in a container user.max_inotify_watches, too)";
@@ -191,14 +192,14 @@ impl WatchState {
 
     /// Returns the watch descriptor of the directory that exists at an entry now.
     pub(super) fn directory_at(&self, place: WatchedEntryRef<'_>) -> Result<WatchDescriptor, EntryLookupError> {
-        match self.find(Some(place), None) {
-            Ok(PendingDirLookup::Directory(_, id)) => {
+        match self.open_and_watch(Some(place), None) {
+            Ok(WatchDirOutcome::Directory(_, id)) => {
                 if !self.directories.contains(id) {
                     self.queue.remove(id);
                 }
                 Ok(id)
             }
-            Ok(PendingDirLookup::ParentMoved) if self.directories.contains(place.0) => {
+            Ok(WatchDirOutcome::ParentMoved) if self.directories.contains(place.0) => {
                 Err(EntryLookupError::ParentMoved)
             }
             _ => Err(EntryLookupError::NotFound),

@@ -14,7 +14,7 @@ use vfs_core::{Error, Result, VfsPath};
 use super::inotify::{InotifyEvent, InotifyQueue};
 use super::pending_renames::PendingRenames;
 use super::reported_versions::ReportedVersions;
-use super::watched_dirs::{WatchDescriptor, WatchedDirs, WatchedEntryRef, is_reserved};
+use super::watched_dir_tree::{WatchDescriptor, WatchedDirTree, WatchedEntryRef, is_reserved};
 use crate::fs::metadata::Metadata;
 use crate::fs::protected_paths::PathAccess;
 use crate::local_fs::LocalFs;
@@ -52,7 +52,7 @@ pub(super) struct WatchState {
     pub(super) local_fs: Arc<LocalFs>,
     pub(super) queue: Arc<InotifyQueue>,
     pub(super) feed: ChangeLog,
-    pub(super) directories: WatchedDirs,
+    pub(super) directories: WatchedDirTree,
     /// The changes to publish next.
     pub(super) changes: Vec<Change>,
     /// Entries that could not be examined because their parent was renamed; examined again after the pending events.
@@ -73,7 +73,7 @@ impl WatchState {
             local_fs,
             queue,
             feed,
-            directories: WatchedDirs::default(),
+            directories: WatchedDirTree::default(),
             changes: Vec::new(),
             deferred: Vec::new(),
             reported: ReportedVersions::default(),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use vfs_core::timer::Timer;
 
 use super::search::{Search, SearchState, wake};
-use crate::engine::ordered_queue::PathKey;
+use crate::engine::ordered_task_queue::PathKey;
 use crate::engine::search_visitor::SearchVisitor;
 use crate::search_item::{ItemSink, SearchCounts, SearchItem};
 use crate::walk::dir_entries::WalkFindings;
@@ -19,8 +19,8 @@ const MAX_BATCH_ITEMS: usize = 512;
 /// Maximum size of a batch in bytes before it is handed over.
 const MAX_BATCH_BYTES: usize = 64 << 10;
 
-/// Minimum time between two wakes of the consumer. It would take each full batch that is handed over earlier, and sleep again; so a
-/// timer wakes it for them.
+/// Minimum time between two wakes of the consumer by one task. The consumer would take each full batch that is handed over
+/// earlier, and sleep again; so a timer wakes it for them.
 const WAKE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Interval at which a worker that waits for the consumer checks the context.

@@ -8,7 +8,7 @@ use vfs_core::timer::Timer;
 use vfs_core::tree::Tree;
 use vfs_core::{Error, ErrorKind, GrepMatch, OpContext, Result};
 
-use crate::engine::ordered_queue::RunAheadLimits;
+use crate::engine::ordered_task_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
 use crate::engine::received_item_queue::ReceivedItemQueue;
 use crate::engine::search::{ReceiveStatus, Search};

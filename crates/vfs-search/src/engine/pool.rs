@@ -60,8 +60,8 @@ impl SliceProgressRecorder<'_> {
 /// # Behaviour
 ///
 /// * Threads start when there is work, up to the number of workers, and end when the last handle is dropped.
-/// * A compensation thread stands in for a worker that waits for a consumer, and, while other searches wait, for one
-///   that has spent 50 ms in one uninterruptible call or one file. There are at most 64 such threads. If these are not
+/// * While a time slice waits for a thread, a compensation thread stands in for each worker that waits for a consumer, or
+///   has spent 50 ms in one uninterruptible call or one file. There are at most 64 such threads. If these are not
 ///   enough, workers that wait for a consumer give up their place.
 /// * While about 4,096 time slices are queued, a new search fails with [`ErrorKind::Busy`].
 ///
@@ -186,8 +186,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Runs `wait`, which takes long without using the processor, while a compensation thread takes the place of the
-    /// worker that calls this.
+    /// Runs `wait`, which takes long without using the processor. Meanwhile a compensation thread may take the place of the
+    /// worker that calls this, if a time slice needs a thread.
     pub(crate) fn run_with_compensation<R>(&self, wait: impl FnOnce() -> R) -> R {
         /// Ends the wait when it is dropped.
         struct CompensatedWaitGuard<'a>(&'a PoolInner);

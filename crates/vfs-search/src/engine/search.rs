@@ -1,8 +1,8 @@
 //! Parallel search: workers claim tasks and fill slots, and the consumer empties the slots in order.
 //!
 //! A search has at most as many time slices as its pool has workers. In a time slice a worker claims one task after
-//! another. The slice ends when there is nothing to claim or no room for results, and after each task if other
-//! searches wait for a worker. A worker that adds work, or the consumer when it makes room, queues the further slices
+//! another. The slice ends when there is nothing to claim or no room for results, and after each task if another
+//! slice waits for a thread. A worker that adds work, or the consumer when it makes room, queues the further slices
 //! that are needed.
 //!
 //! A worker whose task has produced more than there is room for does not wait. It parks the rest of the task. Once the
@@ -22,7 +22,7 @@ use vfs_core::timer::Timer;
 use vfs_core::tree::Tree;
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
-use crate::engine::ordered_queue::{OrderedQueue, PathKey, QueueHeadState, RunAheadLimits, Task, TaskKind};
+use crate::engine::ordered_task_queue::{OrderedTaskQueue, PathKey, QueueHeadState, RunAheadLimits, Task, TaskKind};
 use crate::engine::pool::{Pool, Runnable, SliceProgressRecorder};
 use crate::engine::received_item_queue::ReceivedItemQueue;
 use crate::engine::search_visitor::SearchVisitor;
@@ -51,7 +51,7 @@ pub(crate) struct Search<V: SearchVisitor> {
 
 /// The part of a search that its lock protects.
 pub(super) struct SearchState {
-    pub(super) queue: OrderedQueue,
+    pub(super) queue: OrderedTaskQueue,
     /// Number of time slices that are queued or running.
     active_slices: usize,
     /// Number of workers that wait for room.
@@ -103,7 +103,7 @@ impl SearchState {
 
 impl<V: SearchVisitor> Search<V> {
     pub(crate) fn new(tree: Arc<dyn Tree>, cx: OpContext, req: V::Request, pool: Pool, limits: RunAheadLimits) -> Self {
-        let (max_entries, queue) = (limits.max_entries, OrderedQueue::new(limits));
+        let (max_entries, queue) = (limits.max_entries, OrderedTaskQueue::new(limits));
         Self {
             tree,
             cx,
@@ -169,7 +169,7 @@ impl<V: SearchVisitor> Search<V> {
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         let mut state = self.lock();
-        let queue = std::mem::replace(&mut state.queue, OrderedQueue::closed());
+        let queue = std::mem::replace(&mut state.queue, OrderedTaskQueue::closed());
         let waker = state.waker.take();
         drop(state);
         self.capacity_available.notify_all();

@@ -13,20 +13,20 @@ use vfs_core::tree::{ChildKind, TreeEntry};
 
 use super::item_batcher::ItemBatcher;
 use super::search::{Search, TaskOutput, TaskResult};
-use crate::engine::ordered_queue::{PathKey, ResumableTask, Task, TaskKind};
+use crate::engine::ordered_task_queue::{PathKey, ResumableTask, Task, TaskKind};
 use crate::engine::search_visitor::{NamedFile, SearchVisitor};
 use crate::search_item::{ItemSink as _, SearchItem};
 use crate::walk::dir_entries::{DirEntries, FilterDecision, WalkEntry, WalkFindings, WalkStep, WalkStepKind};
 use crate::walk::dir_reader::{DirReader, WalkState};
 use crate::walk::sequential_walk::OutsideLinkPolicy;
-use crate::walk::subtree::{Subtree, WalkStepRange};
+use crate::walk::subtree::{DirSteps, Subtree};
 use crate::walk::walk_options::WalkCallbacks;
 
 /// Duration for which a worker continues with a subtree: long compared with the cost of a claim, and no longer than a
 /// consumer waits anyway.
 const SUBTREE_TIME_SLICE: Duration = Duration::from_millis(1);
 
-/// Duration for which a worker continues with a subtree if other searches wait for a worker.
+/// Duration for which a worker continues with a subtree if a time slice waits for a thread.
 const CONTENDED_TIME_SLICE: Duration = Duration::from_micros(200);
 
 /// Why the walk of a subtree ended.
@@ -115,7 +115,7 @@ impl<V: SearchVisitor> Search<V> {
         walker.batcher.borrow_mut().begin_file(file.resume_line);
         let (worker_state, mut item_sink) =
             (worker_state.get_or_insert_with(|| walker.visitor.new_worker_state()), &walker.batcher);
-        walker.visitor.visit_named(worker_state, &file.work, &mut item_sink, &|| walker.is_interrupted())?;
+        walker.visitor.visit_named(worker_state, &file.work, &mut item_sink, &|| walker.checkpoint())?;
         let is_done = walker.batcher.borrow_mut().end_file(&mut file.resume_line);
         self.check()?;
         let rest = (!is_done).then_some(TaskKind::NamedFile(file));
@@ -123,14 +123,14 @@ impl<V: SearchVisitor> Search<V> {
     }
 
     /// Filters the entries of a directory and returns the steps that remain.
-    fn filter_entries(&self, visitor: &V, mut entries: DirEntries) -> Result<WalkStepRange> {
+    fn filter_entries(&self, visitor: &V, mut entries: DirEntries) -> Result<DirSteps> {
         let check = || self.check();
         entries.retain(WalkCallbacks { filter: visitor, check: &check }, |entry| match entry.kind() {
             // A link is resolved by a lookup in the tree, which waits until the step is taken.
             ChildKind::Link => Ok(FilterDecision::Keep),
             _ => visitor.filter_entry(entry),
         })?;
-        Ok(WalkStepRange { steps: 0..entries.len(), entries: Arc::new(entries) })
+        Ok(DirSteps { steps: 0..entries.len(), entries: Arc::new(entries) })
     }
 
     /// Hands the steps of a subtree beyond the next one to workers without work.
@@ -217,7 +217,7 @@ impl<'a, V: SearchVisitor> SubtreeWalker<'a, V> {
         }
         self.batcher.borrow_mut().begin_file(*resume_line);
         let mut item_sink = &self.batcher;
-        self.visitor.visit(worker_state, entry, &mut item_sink, &|| self.is_interrupted());
+        self.visitor.visit(worker_state, entry, &mut item_sink, &|| self.checkpoint());
         self.batcher.borrow_mut().end_file(resume_line)
     }
 
@@ -250,8 +250,8 @@ impl<'a, V: SearchVisitor> SubtreeWalker<'a, V> {
         }
     }
 
-    /// Checks, between two chunks of a file, whether to stop, and serves other workers and the consumer.
-    fn is_interrupted(&self) -> bool {
+    /// Serves other workers and the consumer between two chunks of a file, and returns whether to stop.
+    fn checkpoint(&self) -> bool {
         self.share();
         self.batcher.borrow_mut().flush_if_due();
         self.search.is_interrupted()

@@ -8,8 +8,8 @@ use vfs_core::search::Skipped;
 use vfs_core::tree::Tree;
 use vfs_core::{FileInfo, OpContext, Problem, Result, Truncation, VfsPath};
 
-use crate::engine::ordered_queue::RunAheadLimits;
 use crate::engine::ordered_receiver::OrderedReceiver;
+use crate::engine::ordered_task_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
 use crate::engine::search_visitor::SearchVisitor;
 use crate::ops::grep::try_push;

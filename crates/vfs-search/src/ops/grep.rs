@@ -7,7 +7,7 @@ use vfs_core::search::GrepSummary;
 use vfs_core::tree::Tree;
 use vfs_core::{GrepEvent, GrepMatch, GrepRequest, GrepResult, OpContext, Problem, Result, Truncation, VfsPath};
 
-use crate::engine::ordered_queue::RunAheadLimits;
+use crate::engine::ordered_task_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
 use crate::ops::grep_stream::GrepEventStream;
 use crate::ops::problem_collector::ProblemCollector;

@@ -10,8 +10,8 @@ use vfs_core::search::GrepSummary;
 use vfs_core::tree::Tree;
 use vfs_core::{GrepEvent, GrepMatch, GrepOutput, GrepRequest, OpContext, Result, Truncation};
 
-use crate::engine::ordered_queue::RunAheadLimits;
 use crate::engine::ordered_receiver::OrderedReceiver;
+use crate::engine::ordered_task_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
 use crate::query::compiled_query::CompiledQuery;
 use crate::search_item::SearchItem;
@@ -20,7 +20,7 @@ use crate::search_item::SearchItem;
 ///
 /// # Behaviour
 ///
-/// * Events are sorted by path (bytes), then line. The last one is [`GrepEvent::End`] or an error.
+/// * Matches are sorted by path (bytes), then line. The problems of listing a directory precede its entries. The last event is [`GrepEvent::End`] or an error.
 /// * The search starts at the first poll, on the workers of [`Pool::global`], and never runs far ahead of the
 ///   consumer. Dropping the stream ends it. The context's token and deadline end it too, even if the workers are
 ///   stuck, and release the workers even if nothing polls the stream.

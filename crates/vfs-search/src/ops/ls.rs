@@ -37,7 +37,7 @@ pub fn ls(tree: Arc<dyn Tree>, cx: &OpContext, req: &LsRequest) -> Result<LsResu
 ///
 /// # Behaviour
 ///
-/// The same as for [`ls`]. Dropping the future ends the listing.
+/// The same as for [`ls`], but the workers may describe some entries beyond `limit`. Dropping the future ends the listing.
 ///
 /// # Errors
 ///

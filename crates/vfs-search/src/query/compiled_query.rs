@@ -6,7 +6,7 @@ use vfs_core::tree::SketchQuery;
 use vfs_core::{CaseMode, Error, GrepOutput, GrepRequest, Result};
 
 use crate::query::file_filter::FileFilter;
-use crate::query::line_matcher::LineMatcher;
+use crate::query::pattern_matcher::PatternMatcher;
 use crate::query::regex;
 use crate::query::required_literals::required_literals;
 
@@ -23,13 +23,13 @@ const MAX_ENGINE_STEPS: u64 = 1 << 30;
 
 /// A grep request, validated and compiled.
 pub(crate) struct CompiledQuery {
-    pub(crate) matcher: LineMatcher,
+    pub(crate) matcher: PatternMatcher,
     /// Whether matches may span lines, so that a file is searched as a whole.
     pub(crate) multiline: bool,
     /// Number of places to which the counted repetitions expand.
     pub(crate) expansion: u64,
     /// Maximum number of bytes after a match that the engine reads.
-    pub(crate) max_lookahead: usize,
+    pub(crate) max_read_past_match: usize,
     /// Literals of which a matching file must contain at least one, if the pattern requires any. Files without them are
     /// not opened.
     pub(crate) required: Option<SketchQuery>,
@@ -69,7 +69,7 @@ impl CompiledQuery {
             matcher: compiled.matcher,
             multiline: compiled.multiline,
             expansion: compiled.expansion,
-            max_lookahead: compiled.max_lookahead,
+            max_read_past_match: compiled.max_read_past_match,
             required: required_query(req),
             heap_limit: heap_limit(compiled.expansion),
             context_limit: CONTEXT_LIMIT,

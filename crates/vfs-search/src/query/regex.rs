@@ -8,8 +8,8 @@ use regex_syntax::hir::{Hir, HirKind};
 use vfs_core::search::{MatchBoundary, MatchSpan};
 use vfs_core::{CaseMode, Error, ErrorKind, GrepRequest, Pattern, Result};
 
-use crate::query::line_matcher::{CarriageReturnMode, LineMatcher};
-use crate::query::max_lookahead::{max_lookahead, max_match_len};
+use crate::query::max_read_past_match::{max_match_len, max_read_past_match};
+use crate::query::pattern_matcher::{CarriageReturnMode, PatternMatcher};
 
 /// Maximum length of a pattern in bytes.
 const MAX_PATTERN_BYTES: usize = 64 << 10;
@@ -29,12 +29,12 @@ const CACHE_LIMIT: usize = 16 << 20;
 /// A matcher, with the costs that its pattern implies.
 #[derive(Debug, Clone)]
 pub(crate) struct CompiledPattern {
-    pub(crate) matcher: LineMatcher,
+    pub(crate) matcher: PatternMatcher,
     pub(crate) multiline: bool,
     /// Number of places to which the counted repetitions expand, a measure of the work for each byte.
     pub(crate) expansion: u64,
     /// Maximum number of bytes after a match that the engine reads.
-    pub(crate) max_lookahead: usize,
+    pub(crate) max_read_past_match: usize,
 }
 
 /// Compiles the pattern of `req`.
@@ -54,7 +54,7 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledPattern> {
         ));
     }
     if let Some(matcher) = literal_matcher(req) {
-        return Ok(CompiledPattern { matcher, multiline: false, expansion: 0, max_lookahead: 0 });
+        return Ok(CompiledPattern { matcher, multiline: false, expansion: 0, max_read_past_match: 0 });
     }
     let whole_word = req.boundary == MatchBoundary::Word;
     let spans_lines = req.span == MatchSpan::MultiLine;
@@ -68,12 +68,12 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledPattern> {
         .dfa_size_limit(CACHE_LIMIT)
         .nest_limit(MAX_GROUP_NESTING * 2);
     // The engine looks no further than the length of a literal, whether or not case is ignored.
-    let (mut expansion, mut max_lookahead) = (0, Some(text.len()));
+    let (mut expansion, mut max_read_past_match) = (0, Some(text.len()));
     let (expression, multiline) = match &req.pattern {
         Pattern::Regex(regex) => {
             let checked = check_expression(regex, spans_lines)?;
             expansion = checked.expansion;
-            max_lookahead = if whole_word { checked.max_match_len } else { checked.max_lookahead };
+            max_read_past_match = if whole_word { checked.max_match_len } else { checked.max_read_past_match };
             (checked.expression, spans_lines)
         }
         Pattern::Literal(text) if text.contains('\n') => (literal_lines(text), true),
@@ -106,17 +106,17 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledPattern> {
         (_, true) => CarriageReturnMode::EndsLineOrHaystack,
         (_, false) => CarriageReturnMode::EndsLine,
     };
-    let matcher = LineMatcher::new(regex, carriage_return);
+    let matcher = PatternMatcher::new(regex, carriage_return);
     Ok(CompiledPattern {
         matcher,
         multiline: !is_by_line,
         expansion,
-        max_lookahead: max_lookahead.unwrap_or(usize::MAX),
+        max_read_past_match: max_read_past_match.unwrap_or(usize::MAX),
     })
 }
 
 /// Returns a matcher for a pattern that is one line of literal text.
-fn literal_matcher(req: &GrepRequest) -> Option<LineMatcher> {
+fn literal_matcher(req: &GrepRequest) -> Option<PatternMatcher> {
     let text = match &req.pattern {
         Pattern::Literal(text) => text,
         // An expression without metacharacters is literal text. A `\r` is different: it has a meaning of its own in an
@@ -131,7 +131,7 @@ fn literal_matcher(req: &GrepRequest) -> Option<LineMatcher> {
     };
     let is_within_line = req.span == MatchSpan::SingleLine && !text.contains('\n');
     (is_exact && req.boundary == MatchBoundary::Anywhere && is_within_line)
-        .then(|| LineMatcher::literal(text.as_bytes()))
+        .then(|| PatternMatcher::literal(text.as_bytes()))
 }
 
 /// Returns the expression for a literal of several lines. Its line breaks also match `\r\n`, since a read does not
@@ -155,8 +155,8 @@ pub(crate) fn literal_lines(text: &str) -> String {
 struct CheckedRegex {
     expression: String,
     expansion: u64,
-    /// Maximum lookahead after a match, and maximum length of a match, in bytes; `None` if there is no bound.
-    max_lookahead: Option<usize>,
+    /// Maximum number of bytes read past a match, and maximum length of a match, in bytes; `None` if there is no bound.
+    max_read_past_match: Option<usize>,
     max_match_len: Option<usize>,
 }
 
@@ -176,8 +176,8 @@ fn check_expression(regex: &str, multiline: bool) -> Result<CheckedRegex> {
             "the counted repetitions expand to {expansion} places; at most {MAX_EXPANSION} are allowed"
         )));
     }
-    let (max_lookahead, max_match_len) = (max_lookahead(&hir), max_match_len(&hir));
-    Ok(CheckedRegex { expression: rewrite_end_anchors(regex, &ast), expansion, max_lookahead, max_match_len })
+    let (max_read_past_match, max_match_len) = (max_read_past_match(&hir), max_match_len(&hir));
+    Ok(CheckedRegex { expression: rewrite_end_anchors(regex, &ast), expansion, max_read_past_match, max_match_len })
 }
 
 /// Returns the expression that a search for `regex` compiles, in which each `$` matches before `\r\n` as well as

@@ -6,7 +6,7 @@ use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoCap
 use memchr::memchr;
 
 use crate::query::compiled_query::CompiledQuery;
-use crate::query::line_matcher::LineMatcher;
+use crate::query::pattern_matcher::PatternMatcher;
 
 /// Number of bytes that may be scanned again between two checks for an interruption.
 const CANCEL_CHECK_BYTES: usize = 64 << 10;
@@ -20,8 +20,8 @@ const MATCH_COST_BYTES: usize = 64;
 /// In a multiline search the engine also looks for both ends of the line of each match, which in a long line is most
 /// of the work. So this matcher withholds matches that add nothing to the lines of earlier ones.
 pub(crate) struct CancellableMatcher<'a> {
-    matcher: &'a LineMatcher,
-    max_lookahead: usize,
+    matcher: &'a PatternMatcher,
+    max_read_past_match: usize,
     is_multiline: bool,
     is_interrupted: &'a dyn Fn() -> bool,
     /// Number of bytes that may have been scanned again since the last check.
@@ -33,10 +33,14 @@ pub(crate) struct CancellableMatcher<'a> {
 
 impl<'a> CancellableMatcher<'a> {
     /// Wraps `matcher`, which finds matches as long as `is_interrupted` returns `false`.
-    pub(crate) fn new(query: &CompiledQuery, matcher: &'a LineMatcher, is_interrupted: &'a dyn Fn() -> bool) -> Self {
+    pub(crate) fn new(
+        query: &CompiledQuery,
+        matcher: &'a PatternMatcher,
+        is_interrupted: &'a dyn Fn() -> bool,
+    ) -> Self {
         Self {
             matcher,
-            max_lookahead: query.max_lookahead,
+            max_read_past_match: query.max_read_past_match,
             is_multiline: query.multiline,
             is_interrupted,
             bytes_since_check: Cell::new(0),
@@ -46,7 +50,7 @@ impl<'a> CancellableMatcher<'a> {
     }
 
     /// Returns the matcher itself.
-    pub(crate) fn inner(&self) -> &'a LineMatcher {
+    pub(crate) fn inner(&self) -> &'a PatternMatcher {
         self.matcher
     }
 
@@ -58,7 +62,7 @@ impl<'a> CancellableMatcher<'a> {
     /// Returns the maximum number of bytes of `haystack` after `found` that were scanned already, and are scanned again
     /// for the next match.
     pub(crate) fn rescan_cost(&self, haystack: &[u8], found: Match) -> usize {
-        self.max_lookahead.min(haystack.len().saturating_sub(found.end()))
+        self.max_read_past_match.min(haystack.len().saturating_sub(found.end()))
     }
 
     /// Finds the next match.

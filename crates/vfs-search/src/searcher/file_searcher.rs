@@ -1,4 +1,4 @@
-//! Search of one file: chooses between literal search and regex engine, and bounds memory and time.
+//! Search of one file: chooses between the literal search and ripgrep's `Searcher`, and bounds memory and time.
 
 #[cfg(test)]
 mod tests;
@@ -15,7 +15,7 @@ use vfs_core::tree::{SearchableContent, SketchCallback};
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
 use crate::query::compiled_query::CompiledQuery;
-use crate::query::line_matcher::LineMatcher;
+use crate::query::pattern_matcher::PatternMatcher;
 use crate::read_error::read_error;
 use crate::search_item::{ItemSink, SearchItem};
 use crate::searcher::aligned_buffer::AlignedBuffer;
@@ -40,7 +40,7 @@ const LITERAL_CHUNK_BYTES: usize = 256 << 10;
 
 /// The state with which a worker searches one file after another.
 pub(crate) struct FileSearcher {
-    matcher: LineMatcher,
+    matcher: PatternMatcher,
     searcher: Searcher,
     buffer: AlignedBuffer,
     /// The chunks of a long file after its head.
@@ -245,10 +245,10 @@ impl FileSearch<'_> {
         Ok(FileOutcome::Searched)
     }
 
-    /// Returns whether a literal can be searched in `text` without the regex engine: the text needs no transcoding,
+    /// Returns whether a literal can be searched in `text` without ripgrep's `Searcher`: the text needs no transcoding,
     /// and the request selects only the lines with the literal.
     fn can_use_literal_search(&self, text: &[u8]) -> bool {
-        // The regex engine's searcher would remove a second byte order mark, too.
+        // The `Searcher` would remove a second byte order mark, too.
         let needs_no_transcoding = !is_transcoded(text) && !text.starts_with(UTF8_MARK);
         self.query.is_plain() && needs_no_transcoding && text.len() <= self.query.heap_limit
     }
@@ -337,7 +337,7 @@ impl FileSearch<'_> {
     ///
     /// A long text is checked only for a literal: with a costlier pattern, a text that matches after all would be
     /// searched twice.
-    fn cannot_match(&self, text: &[u8], matcher: &LineMatcher) -> Result<bool, FileSearchAbort> {
+    fn cannot_match(&self, text: &[u8], matcher: &PatternMatcher) -> Result<bool, FileSearchAbort> {
         let is_by_line = matcher.line_terminator().is_some() && !self.query.multiline;
         let is_cheap =
             text.len() < MIN_TIMED_BYTES || (matcher.finder().is_some() && text.len() <= self.query.heap_limit);

@@ -10,7 +10,7 @@ use futures::executor::block_on;
 use vfs_core::search::LinkMode;
 use vfs_core::{CancelToken, ErrorKind, GrepEvent, GrepRequest, OpContext, Truncation};
 
-use crate::engine::ordered_queue::RunAheadLimits;
+use crate::engine::ordered_task_queue::RunAheadLimits;
 use crate::ops::grep_stream::GrepEventStream;
 use crate::testing::{Lend, Node, TestTree, run, run_on};
 use crate::{Pool, grep, grep_stream, grep_stream_on};

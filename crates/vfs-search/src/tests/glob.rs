@@ -9,7 +9,7 @@ use futures::executor::block_on;
 use vfs_core::search::{EntryKinds, LinkMode};
 use vfs_core::{ErrorKind, GlobRequest, GlobResult, GrepEvent, GrepRequest, OpContext, Truncation};
 
-use crate::engine::ordered_queue::RunAheadLimits;
+use crate::engine::ordered_task_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
 use crate::ops::grep_stream::GrepEventStream;
 use crate::testing::{self, Node, TestTree, path};

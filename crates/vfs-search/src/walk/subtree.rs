@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use crate::walk::dir_entries::{DirEntries, WalkStep};
 
-/// Unclaimed steps of a directory.
+/// Consecutive steps of one directory.
 #[derive(Debug)]
-pub(crate) struct WalkStepRange {
+pub(crate) struct DirSteps {
     pub(crate) entries: Arc<DirEntries>,
     pub(crate) steps: Range<usize>,
 }
 
-impl WalkStepRange {
+impl DirSteps {
     /// Splits off the first steps, at most `max_steps`.
     pub(crate) fn take(&mut self, max_steps: usize) -> Self {
         let middle = self.steps.end.min(self.steps.start + max_steps);
@@ -25,10 +25,10 @@ impl WalkStepRange {
 /// Steps that are taken one after the other, each with everything below it. The steps of the last range come first,
 /// and no range is empty.
 #[derive(Debug, Default)]
-pub(crate) struct Subtree(Vec<WalkStepRange>);
+pub(crate) struct Subtree(Vec<DirSteps>);
 
 impl Subtree {
-    pub(crate) fn new(range: WalkStepRange) -> Self {
+    pub(crate) fn new(range: DirSteps) -> Self {
         let mut subtree = Self::default();
         subtree.enter(range);
         subtree
@@ -51,14 +51,14 @@ impl Subtree {
     }
 
     /// Continues with the steps of `range`.
-    pub(crate) fn enter(&mut self, range: WalkStepRange) {
+    pub(crate) fn enter(&mut self, range: DirSteps) {
         if !range.steps.is_empty() {
             self.0.push(range);
         }
     }
 
     /// Returns the remaining ranges, one for each directory.
-    pub(crate) fn into_ranges(self) -> impl Iterator<Item = WalkStepRange> {
+    pub(crate) fn into_ranges(self) -> impl Iterator<Item = DirSteps> {
         self.0.into_iter()
     }
 

@@ -7,7 +7,7 @@ use vfs_core::tree::Tree;
 
 use crate::walk::dir_entries::{DirEntries, WalkFindings};
 use crate::walk::dir_reader::{DirReader, WalkState};
-use crate::walk::subtree::WalkStepRange;
+use crate::walk::subtree::DirSteps;
 use crate::walk::visibility::VisibilitySettings;
 use crate::walk::walk_options::{DirectoryOutput, WalkCallbacks, WalkFilter, WalkOptions};
 
@@ -29,12 +29,12 @@ pub(crate) const OPTIONS: WalkOptions = WalkOptions {
     directories: DirectoryOutput::OnlyEntered,
 };
 
-pub(crate) fn root(tree: &Arc<dyn Tree>) -> WalkStepRange {
+pub(crate) fn root(tree: &Arc<dyn Tree>) -> DirSteps {
     let dir = tree.find_dir(&VfsPath::root()).expect("the root").expect("a directory");
     let reader = DirReader { tree, control: EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) };
     full_range(reader.start(dir, &VfsPath::root(), &mut WalkFindings::default()).expect("it lists").expect("a level"))
 }
 
-pub(crate) fn full_range(entries: DirEntries) -> WalkStepRange {
-    WalkStepRange { steps: 0..entries.len(), entries: Arc::new(entries) }
+pub(crate) fn full_range(entries: DirEntries) -> DirSteps {
+    DirSteps { steps: 0..entries.len(), entries: Arc::new(entries) }
 }

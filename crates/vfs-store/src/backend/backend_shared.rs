@@ -6,7 +6,7 @@ use tokio::sync::Semaphore;
 use vfs_search::Pool;
 
 use super::concurrency::feed_start_barrier::FeedStartBarrier;
-use super::concurrency::key_locks::KeyLocks;
+use super::concurrency::striped_key_locks::StripedKeyLocks;
 use super::config::StoreConfig;
 use super::view::content_cache::ContentCache;
 use super::view::line_index_cache::LineIndexCache;
@@ -25,7 +25,7 @@ pub(super) struct BackendShared<S> {
     pub(super) contents: ContentCache,
     pub(super) indexes: NameIndexes,
     pub(super) line_indexes: LineIndexCache,
-    pub(super) key_locks: KeyLocks,
+    pub(super) key_locks: StripedKeyLocks,
     pub(super) feed_barrier: Arc<FeedStartBarrier>,
     /// Permits for blocks of files that are prefetched.
     pub(super) prefetch_permits: Arc<Semaphore>,
@@ -38,7 +38,7 @@ impl<S: Store> BackendShared<S> {
             contents: ContentCache::new(config.content_cache),
             indexes: NameIndexes::new(config.index_entries, config.index_namespaces),
             line_indexes: LineIndexCache::default(),
-            key_locks: KeyLocks::new(),
+            key_locks: StripedKeyLocks::new(),
             feed_barrier: Arc::default(),
             prefetch_permits: Arc::new(Semaphore::new(MAX_PREFETCHED_BLOCKS)),
             store,

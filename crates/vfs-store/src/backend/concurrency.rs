@@ -3,5 +3,5 @@
 pub(super) mod backoff;
 pub(super) mod completion;
 pub(super) mod feed_start_barrier;
-pub(super) mod key_locks;
-pub(super) mod runtime_handle;
+pub(super) mod shutdown_aware_runtime;
+pub(super) mod striped_key_locks;

@@ -7,11 +7,11 @@ use tokio::sync::{Semaphore, oneshot};
 use vfs_core::window::ByteRange;
 use vfs_core::{Error, ErrorKind, FileDownloadResponse, FileInfo, ReadRequest, ReadResult, Result, VfsPath, window};
 
-use super::concurrency::runtime_handle::RuntimeHandle;
+use super::concurrency::shutdown_aware_runtime::ShutdownAwareRuntime;
 use super::view::namespace_view::{BLOCK_BYTES, NamespaceView, READ_ATTEMPTS, keeps_changing};
 use crate::store::{Store, StoredMeta, StoredValue};
 
-/// Permits for reads of large files, each of which occupies a thread and the memory of two blocks.
+/// Permits for reads block by block, each of which occupies a thread and the memory of two blocks.
 static LARGE_READS: Semaphore = Semaphore::const_new(64);
 
 pub(super) async fn stat<S: Store>(view: &NamespaceView<S>, path: VfsPath) -> Result<FileInfo> {
@@ -19,8 +19,8 @@ pub(super) async fn stat<S: Store>(view: &NamespaceView<S>, path: VfsPath) -> Re
     Ok(found.info(path))
 }
 
-/// Reads the window of `request`: a small file or a range of bytes by one request to the store, a large file block by
-/// block.
+/// Reads the window of `request`: a file that the first request returns as a whole at once, any other block by block on a
+/// thread of its own.
 pub(super) async fn read<S: Store>(view: &NamespaceView<S>, request: &ReadRequest) -> Result<ReadResult> {
     let path = &request.path;
     for _ in 0..READ_ATTEMPTS {
@@ -91,7 +91,7 @@ async fn read_large<S: Store>(
 /// Source of a window of a large file, which fetches blocks of the file from the store and blocks the thread meanwhile.
 struct WindowBlockSource<S> {
     view: NamespaceView<S>,
-    runtime: RuntimeHandle,
+    runtime: ShutdownAwareRuntime,
     path: VfsPath,
     stored: StoredMeta,
     /// The first block and the last one that was fetched, each with its offset in the file.
@@ -101,7 +101,7 @@ struct WindowBlockSource<S> {
 
 impl<S: Store> WindowBlockSource<S> {
     fn new(view: NamespaceView<S>, path: VfsPath, stored: StoredMeta, first: (u64, Bytes)) -> Result<Self> {
-        let runtime = RuntimeHandle::current()
+        let runtime = ShutdownAwareRuntime::current()
             .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the read of a large file needs a tokio runtime"))?;
         Ok(Self { view, runtime, path, stored, blocks: [first, (0, Bytes::new())], has_changed: false })
     }

@@ -208,7 +208,7 @@ impl BucketStore {
         upload: &mut Box<dyn MultipartUpload>,
     ) -> Result<PutResult, BucketError> {
         let service = &self.inner.service;
-        // S3 checks the condition of a completion; for other services it is checked here, right before the completion.
+        // This check serves services that do not check the condition of a completion, as S3 does.
         let found = service.look(location).await?;
         if !guarded(guard, found.as_ref().map(|found| &found.stored)) {
             return Err(BucketError::refused());
@@ -230,6 +230,7 @@ impl BucketStore {
         Err(self.contended())
     }
 
+    /// Removes `found`. The HTTP transport adds the condition of `change` to the request, if the service is one of S3's kind.
     async fn try_delete(&self, location: &Path, found: FoundObject) -> Result<AttemptOutcome> {
         let change = found.guard.clone().map_or_else(ChangeAttemptRecord::new, ChangeAttemptRecord::on);
         let fault = match change.make(self.inner.service.remove(location)).await {

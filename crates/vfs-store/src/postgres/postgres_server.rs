@@ -1,4 +1,4 @@
-//! Connection pool and read-only queries.
+//! Connection pool, and statements that are transactions of their own.
 
 use std::fmt;
 use std::future::Future;

@@ -122,13 +122,13 @@ impl RedisStore {
         };
         let reply = self.link().ask(|attempt| change.request(attempt, false)).await?;
         match read_reply(reply)? {
-            ChangeReply::PutOutcome(outcome) => Ok(Some(outcome)),
+            ChangeReply::Outcome(outcome) => Ok(Some(outcome)),
             ChangeReply::Recorded => Ok(None),
             ChangeReply::Unregistered => {
                 self.register(namespace).await?;
                 // An earlier copy of the request may still arrive at the server, and now finds the namespace.
                 match read_reply(self.link().ask(|_| change.request(AttemptKind::Repeated, true)).await?)? {
-                    ChangeReply::PutOutcome(outcome) => Ok(Some(outcome)),
+                    ChangeReply::Outcome(outcome) => Ok(Some(outcome)),
                     ChangeReply::Recorded => Ok(None),
                     ChangeReply::Unregistered => Err(reply::unexpected()),
                 }
@@ -176,7 +176,7 @@ fn check_sizes(conditions: &[Condition], writes: &[Write]) -> Result<()> {
 
 /// Reply of the script that applies a change.
 enum ChangeReply {
-    PutOutcome(BatchOutcome),
+    Outcome(BatchOutcome),
     Unregistered,
     Recorded,
 }
@@ -193,14 +193,14 @@ fn read_reply(reply: Value) -> Result<ChangeReply> {
         b"refused" => {
             let path = reply::parse_path(&parts.bytes()?).unwrap_or_default();
             let found = if parts.is_empty() { None } else { parts.meta()? };
-            Ok(ChangeReply::PutOutcome(BatchOutcome::PreconditionFailed(path, found)))
+            Ok(ChangeReply::Outcome(BatchOutcome::PreconditionFailed(path, found)))
         }
         b"done" => {
             let mut stored = Vec::new();
             while !parts.is_empty() {
                 stored.push(parts.meta()?.ok_or_else(reply::unexpected)?);
             }
-            Ok(ChangeReply::PutOutcome(BatchOutcome::Applied(stored)))
+            Ok(ChangeReply::Outcome(BatchOutcome::Applied(stored)))
         }
         _ => Err(reply::unexpected()),
     }

@@ -9,7 +9,7 @@ const MAX_PREFIX: usize = 100;
 
 /// Names of all keys under one prefix.
 ///
-/// The keys of a namespace share the part in braces, so that Redis Cluster stores them in one hash slot. Neither a
+/// The keys of a namespace share the part in braces, so that a proxy before a cluster sends a script to one server. Neither a
 /// prefix nor a namespace can contain a brace, so no two namespaces share a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeyNames {

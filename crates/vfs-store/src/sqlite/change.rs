@@ -299,7 +299,7 @@ impl<'a> BatchWriter<'a> {
     fn remove(&mut self, path: &VfsPath, found: &FileRow) -> SqliteResult<()> {
         content::remove(self.connection, found.id)?;
         if found.indexed.has_row() {
-            let remove = if self.timing.purge_passes > 0 { trigram_index::remove_later } else { trigram_index::remove };
+            let remove = if self.timing.purge_passes > 0 { trigram_index::mark_removed } else { trigram_index::remove };
             remove(self.connection, found.id)?;
         }
         let mut statement = self.connection.prepare_cached("DELETE FROM files WHERE namespace = ?1 AND path = ?2")?;

@@ -150,12 +150,12 @@ pub(super) fn remove(connection: &Connection, id: i64) -> SqliteResult<()> {
 }
 
 /// Leaves the removal of the entry of the file `id`, which must exist, to [`purge_removed`].
-pub(super) fn remove_later(connection: &Connection, id: i64) -> SqliteResult<()> {
+pub(super) fn mark_removed(connection: &Connection, id: i64) -> SqliteResult<()> {
     connection.prepare_cached("INSERT INTO removed (id) VALUES (?1)")?.execute([id])?;
     Ok(())
 }
 
-/// Removes some of the entries that [`remove_later`] recorded. Returns whether more of them are left.
+/// Removes some of the entries that [`mark_removed`] recorded. Returns whether more of them are left.
 ///
 /// SQLite merges segments of the index when it commits removals, which takes seconds in a large index while other
 /// changes wait: 10 s for 12,000 of 200,000 files. This function therefore switches merging off. The removals

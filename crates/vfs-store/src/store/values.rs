@@ -11,7 +11,8 @@ use super::content::ValueContent;
 use super::key::Namespace;
 use super::staging::{StagedContent, StagingToken};
 
-/// Unique id of a write, by which a client whose connection was lost finds out whether the write was applied.
+/// Unique id of a write, by which a store whose connection was lost can find out whether the write was applied. Buckets use it;
+/// stores on a database have ids of their own for a whole change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WriteId(u128);
 

@@ -124,7 +124,7 @@ impl UndoLog<'_> {
         if plan.is_whole
             && let Some(versions) = undo_rename(files, &record, &present).await?
         {
-            let moved = record.files.values().filter(|touched| touched.before.is_some()).count() as u64;
+            let moved = record.paths_before().count() as u64;
             return Ok((renewed_versions(&record, versions), moved));
         }
         let to_capture = present.into_iter().filter(|(path, _)| plan.to_change.contains(path)).collect();
@@ -200,7 +200,7 @@ async fn undo_rename(
         }
     }
     let broken_links = files.tree(to).await?.broken_links;
-    for path in record.files.keys().filter(|path| record.before(path).is_some()) {
+    for path in record.paths_before() {
         let Some(target) = record.target(path) else { return Ok(None) };
         // A link that led to a file may lead nowhere, or to a directory, at its new path.
         let is_there = present.contains_key(&target)

@@ -127,10 +127,9 @@ impl UndoRecord {
     /// Returns whether a delete or rename had an effect, as far as the `present` files show: a file is gone, the target of a rename has
     /// changed, or no file is as it was. Otherwise it is taken for one that was never made.
     fn had_effect(&self, present: &CurrentFiles, foreign: &BTreeSet<VfsPath>) -> bool {
-        let existing = || self.files.keys().filter(|path| self.before(path).is_some());
-        existing().any(|path| !present.contains_key(path))
+        self.paths_before().any(|path| !present.contains_key(path))
             || self.has_changed_target(present, foreign)
-            || !existing().any(|path| self.is_unchanged(path, present))
+            || !self.paths_before().any(|path| self.is_unchanged(path, present))
     }
 
     /// Returns whether a rename has left a file at a target.
@@ -146,7 +145,7 @@ impl UndoRecord {
         let is_taken =
             |target: VfsPath| files.is_excluded(&target) || (present.contains_key(&target) && is_changed(&target));
         self.has_changed_target(present, foreign)
-            || self.files.keys().filter(|path| self.before(path).is_some()).any(|path| {
+            || self.paths_before().any(|path| {
                 let is_lost = !present.contains_key(path) && self.target(path).is_some_and(is_taken);
                 is_lost || (self.source(path).is_some() && is_changed(path))
             })
@@ -159,6 +158,11 @@ impl UndoRecord {
     /// Returns the file at `path` before the operation, or `None`.
     pub(crate) fn before(&self, path: &VfsPath) -> Option<&StoredFile> {
         self.files.get(path)?.before.as_ref()
+    }
+
+    /// Returns the paths of the files that existed before the operation.
+    pub(crate) fn paths_before(&self) -> impl Iterator<Item = &VfsPath> {
+        self.files.iter().filter(|(_, touched)| touched.before.is_some()).map(|(path, _)| path)
     }
 
     /// Returns the path from which a rename moves the entry at `path`, or `None`.

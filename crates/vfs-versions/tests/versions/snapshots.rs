@@ -54,6 +54,13 @@ impl Fixture {
         checkpoints(&self.store).over(fault.layer(Arc::<MemoryBackend>::clone(&self.inner)))
     }
 
+    /// Creates files that another process writes.
+    async fn create(&self, files: &[(&str, &str)]) {
+        for (at, text) in files {
+            self.inner.create_text(at, *text).await.expect("written");
+        }
+    }
+
     fn has(&self, expected: &[(&str, &str)]) {
         let expected = MemoryBackend::from_files(expected.iter().map(|(at, text)| (path(at), text.to_string().into())));
         let differs = expected.expect("valid").snapshot().diff(&self.inner.snapshot());
@@ -139,9 +146,7 @@ async fn snapshots_are_listed_compared_and_forgotten() {
 #[tokio::test]
 async fn going_back_brings_every_file_and_can_be_undone() {
     let fixture = fixture();
-    for (at, text) in [("/a", "one"), ("/d/x", "x"), ("/d/y", "y"), ("/f", "file")] {
-        fixture.inner.create_text(at, text).await.expect("written");
-    }
+    fixture.create(&[("/a", "one"), ("/d/x", "x"), ("/d/y", "y"), ("/f", "file")]).await;
     let first = take(&fixture.files, "first").await;
     let files = &fixture.files;
     files.write_text("/a", "two").await.expect("written");

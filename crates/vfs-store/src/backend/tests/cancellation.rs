@@ -13,7 +13,7 @@ use vfs_core::{
 };
 
 use super::{cx, path, probed};
-use crate::backend::concurrency::runtime_handle::RuntimeHandle;
+use crate::backend::concurrency::shutdown_aware_runtime::ShutdownAwareRuntime;
 use crate::{MemoryStore, StoreBackend};
 
 /// Runs each operation and returns its error.
@@ -117,7 +117,7 @@ async fn a_feed_ends_with_its_context() {
 #[test]
 fn a_search_ends_with_the_runtime_in_which_it_started() {
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-    let runtime = tokio.block_on(async { RuntimeHandle::current() }).expect("there is one");
+    let runtime = tokio.block_on(async { ShutdownAwareRuntime::current() }).expect("there is one");
     let (sender, waits) = std::sync::mpsc::channel();
     let search = std::thread::spawn(move || {
         runtime.wait(async {

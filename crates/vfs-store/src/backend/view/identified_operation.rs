@@ -1,4 +1,4 @@
-//! Exactly-once mutations by operation id.
+//! Exactly-once mutations by operation id: a change commits with the record of its result, which a repetition looks up.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

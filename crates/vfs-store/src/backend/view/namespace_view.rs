@@ -152,7 +152,8 @@ impl<S: Store> NamespaceView<S> {
         self.ask(path, batches.batch(&self.namespace, conditions, writes)).await
     }
 
-    /// Locks the file at `path` against other writers of this process; writers of other processes are not excluded.
+    /// Locks the file at `path` against other edits, appends and repeated overwrites of this process. All writers compare and
+    /// swap, so the lock only saves attempts.
     pub(crate) async fn lock_key(&self, path: &VfsPath) -> Result<tokio::sync::MutexGuard<'_, ()>> {
         let mutex = self.shared.key_locks.of(&self.key(path));
         self.ask(path, async { Ok(mutex.lock().await) }).await

@@ -14,7 +14,7 @@ use vfs_core::context::DropGuard;
 use vfs_core::tree::{self, ChildKind, Listing, SearchableContent, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
 
-use super::super::concurrency::runtime_handle::RuntimeHandle;
+use super::super::concurrency::shutdown_aware_runtime::ShutdownAwareRuntime;
 use super::content_cache::CachedContent;
 use super::directory_map::{DirectoryEntries, DirectoryMap, shadowed};
 use super::namespace_view::{BLOCK_BYTES, NamespaceView, keeps_changing};
@@ -32,7 +32,7 @@ const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", "exclude"];
 #[derive(Debug)]
 pub(crate) struct StoreTree<S> {
     view: NamespaceView<S>,
-    runtime: Option<Arc<RuntimeHandle>>,
+    runtime: Option<Arc<ShutdownAwareRuntime>>,
     /// Names that were listed in advance; other directories are listed when the search reaches them.
     names: Option<ListedNames>,
     /// Entries above the start of the search that were looked up in advance.
@@ -95,7 +95,7 @@ impl<S: Store> StoreTree<S> {
     pub(crate) fn new(view: NamespaceView<S>, names: Option<ListedNames>) -> Self {
         Self {
             view,
-            runtime: RuntimeHandle::current().map(Arc::new),
+            runtime: ShutdownAwareRuntime::current().map(Arc::new),
             names,
             above: HashMap::new(),
             candidates: Arc::default(),
@@ -263,7 +263,7 @@ impl<S: Store> StoreDirectory<S> {
         if let Some(cached) = contents.get(&key, &stored.version) {
             return Ok(cached);
         }
-        let runtime = self.tree.runtime.as_deref().map(RuntimeHandle::handle);
+        let runtime = self.tree.runtime.as_deref().map(ShutdownAwareRuntime::handle);
         if let Some(fetch) =
             self.prefetcher().and_then(|prefetcher| prefetcher.fetch_block(&self.tree.view, runtime, path))
         {

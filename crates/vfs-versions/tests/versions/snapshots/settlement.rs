@@ -104,9 +104,7 @@ async fn a_deletion_of_a_file_that_is_written_again_keeps_the_deleted_content() 
 async fn contents_are_kept_although_another_process_wrote_every_file_again() {
     for to in [None, Some("/d/b")] {
         let fixture = fixture();
-        for (at, text) in [("/d/a", "1"), ("/d/b", "2")] {
-            fixture.inner.create_text(at, text).await.expect("written");
-        }
+        fixture.create(&[("/d/a", "1"), ("/d/b", "2")]).await;
         match to {
             None => {
                 let dead = unresponsive(&fixture, Operation::Delete, true);
@@ -151,9 +149,7 @@ async fn a_deletion_that_removed_some_files_is_undone_as_a_whole_or_not_at_all()
 #[tokio::test]
 async fn a_rename_that_replaced_its_target_but_did_not_remove_its_source_is_undone() {
     let fixture = fixture();
-    for (at, text) in [("/log", "new"), ("/log.1", "old")] {
-        fixture.inner.create_text(at, text).await.expect("written");
-    }
+    fixture.create(&[("/log", "new"), ("/log.1", "old")]).await;
     let dead = unresponsive(&fixture, Operation::Rename, false);
     let rename = RenameRequest::new(path("/log"), path("/log.1")).overwrite();
     assert!(dead.rename(&cx(), rename).now_or_never().is_none());
@@ -165,9 +161,7 @@ async fn a_rename_that_replaced_its_target_but_did_not_remove_its_source_is_undo
 #[tokio::test]
 async fn a_rename_over_a_file_that_never_happened_has_no_record_after_its_source_is_edited() {
     let fixture = fixture();
-    for (at, text) in [("/log", "new"), ("/log.1", "old")] {
-        fixture.inner.create_text(at, text).await.expect("written");
-    }
+    fixture.create(&[("/log", "new"), ("/log.1", "old")]).await;
     let dead = unresponsive(&fixture, Operation::Rename, false);
     let rename = RenameRequest::new(path("/log"), path("/log.1")).overwrite();
     assert!(dead.rename(&cx(), rename).now_or_never().is_none());
@@ -200,9 +194,7 @@ async fn a_rename_that_never_happened_is_settled_without_what_others_wrote_since
 #[tokio::test]
 async fn a_rename_whose_source_is_written_again_is_undone_as_a_whole_or_not_at_all() {
     let fixture = fixture();
-    for (at, text) in [("/x/g", "g"), ("/x/h", "h"), ("/log", "old"), ("/log.1", "older")] {
-        fixture.inner.create_text(at, text).await.expect("written");
-    }
+    fixture.create(&[("/x/g", "g"), ("/x/h", "h"), ("/log", "old"), ("/log.1", "older")]).await;
     for (from, to, again) in [("/x", "/y", "/x/g"), ("/log", "/log.1", "/log")] {
         let dead = unresponsive(&fixture, Operation::Rename, true);
         let rename = RenameRequest::new(path(from), path(to)).overwrite();
@@ -218,9 +210,7 @@ async fn a_rename_whose_source_is_written_again_is_undone_as_a_whole_or_not_at_a
 #[tokio::test]
 async fn a_target_that_another_process_wrote_after_a_rename_is_not_replaced() {
     let fixture = fixture();
-    for (at, text) in [("/log", "old"), ("/log.1", "older"), ("/x/g", "g"), ("/x/h", "h")] {
-        fixture.inner.create_text(at, text).await.expect("written");
-    }
+    fixture.create(&[("/log", "old"), ("/log.1", "older"), ("/x/g", "g"), ("/x/h", "h")]).await;
     let dead = unresponsive(&fixture, Operation::Rename, true);
     for (from, to) in [("/log", "/log.1"), ("/x", "/y")] {
         let rename = RenameRequest::new(path(from), path(to)).overwrite();
@@ -242,9 +232,7 @@ async fn a_target_that_another_process_wrote_after_a_rename_is_not_replaced() {
 #[tokio::test]
 async fn a_file_that_was_removed_after_a_rename_is_restored() {
     let fixture = fixture();
-    for (at, text) in [("/x/g", "g"), ("/x/h", "h")] {
-        fixture.inner.create_text(at, text).await.expect("written");
-    }
+    fixture.create(&[("/x/g", "g"), ("/x/h", "h")]).await;
     let dead = unresponsive(&fixture, Operation::Rename, true);
     assert!(dead.rename(&cx(), RenameRequest::new(path("/x"), path("/y"))).now_or_never().is_none());
     fixture.inner.delete_file("/y/g").await.expect("removed");
@@ -340,9 +328,7 @@ async fn a_deletion_that_failed_after_some_files_is_undone_whatever_its_error() 
 #[tokio::test]
 async fn a_rename_that_moved_some_files_is_undone_whatever_its_error() {
     let fixture = fixture();
-    for (at, text) in [("/x/g", "g"), ("/x/h", "h")] {
-        fixture.inner.create_text(at, text).await.expect("written");
-    }
+    fixture.create(&[("/x/g", "g"), ("/x/h", "h")]).await;
     let inner = interfered(&fixture, Operation::Rename, Some(Error::of(ErrorKind::Conflict)), |files| {
         async {
             files.rename(&cx(), RenameRequest::new(path("/x/g"), path("/y/g"))).await?;
@@ -362,9 +348,7 @@ async fn a_rename_that_moved_some_files_is_undone_whatever_its_error() {
 #[tokio::test]
 async fn a_failed_rename_that_lost_a_file_keeps_its_content() {
     let fixture = fixture();
-    for (at, text) in [("/x/g", "g"), ("/x/h", "h")] {
-        fixture.inner.create_text(at, text).await.expect("written");
-    }
+    fixture.create(&[("/x/g", "g"), ("/x/h", "h")]).await;
     let inner = interfered(&fixture, Operation::Rename, Some(Error::of(ErrorKind::QuotaExceeded)), |files| {
         async {
             files.delete_file("/x/g").await?;
@@ -382,9 +366,7 @@ async fn a_failed_rename_that_lost_a_file_keeps_its_content() {
 #[tokio::test]
 async fn a_failed_rename_whose_target_is_gone_keeps_its_content() {
     let fixture = fixture();
-    for (at, text) in [("/a", "new"), ("/b", "old")] {
-        fixture.inner.create_text(at, text).await.expect("written");
-    }
+    fixture.create(&[("/a", "new"), ("/b", "old")]).await;
     let inner = interfered(&fixture, Operation::Rename, Some(Error::of(ErrorKind::NotFound)), |files| {
         files.delete_file("/b").map_ok(drop).boxed()
     });
@@ -442,9 +424,7 @@ async fn what_another_process_writes_while_a_rename_is_undone_is_not_removed() {
 #[tokio::test]
 async fn a_change_with_an_operation_id_is_undone_although_its_source_is_written_again() {
     let fixture = fixture();
-    for (at, text) in [("/log", "old"), ("/log.1", "older")] {
-        fixture.inner.create_text(at, text).await.expect("written");
-    }
+    fixture.create(&[("/log", "old"), ("/log.1", "older")]).await;
     let inner =
         interfered(&fixture, Operation::Rename, None, |files| files.create_text("/log", "other").map_ok(drop).boxed());
     let files = checkpoints(&fixture.store).over(Idempotency::new().layer(inner));

@@ -16,9 +16,7 @@ use crate::support::path;
 async fn every_operation_is_undone() {
     let fixture = fixture();
     let files = &fixture.files;
-    for (at, text) in [("/a", "one"), ("/b", "b"), ("/d/x", "x"), ("/d/e/y", "y"), ("/bin", "\0")] {
-        fixture.inner.create_text(at, text).await.expect("written");
-    }
+    fixture.create(&[("/a", "one"), ("/b", "b"), ("/d/x", "x"), ("/d/e/y", "y"), ("/bin", "\0")]).await;
     let mut states = vec![fixture.inner.snapshot()];
     let rename = |from: &str, to: &str| RenameRequest::new(path(from), path(to));
     let copy = |from: &str, to: &str| CopyRequest::new(path(from), path(to));

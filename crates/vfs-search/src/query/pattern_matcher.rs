@@ -17,7 +17,7 @@ pub(crate) enum CarriageReturnMode {
 
 /// A matcher that never matches only the `\r` of a line ending.
 #[derive(Debug, Clone)]
-pub(crate) struct LineMatcher {
+pub(crate) struct PatternMatcher {
     engine: MatchEngine,
     carriage_return: CarriageReturnMode,
 }
@@ -30,7 +30,7 @@ enum MatchEngine {
     Regex(RegexMatcher),
 }
 
-impl LineMatcher {
+impl PatternMatcher {
     pub(crate) fn new(regex: RegexMatcher, carriage_return: CarriageReturnMode) -> Self {
         Self { engine: MatchEngine::Regex(regex), carriage_return }
     }
@@ -99,7 +99,7 @@ impl LineMatcher {
     }
 }
 
-impl Matcher for LineMatcher {
+impl Matcher for PatternMatcher {
     type Captures = NoCaptures;
     type Error = NoError;
 
@@ -160,8 +160,8 @@ mod tests {
     #[test]
     fn a_literal_is_found_as_often_as_its_expression_finds_it() {
         let texts = ["aaaa", "", "aa", "a", "baab aa", "b\naa\r\naaa\n"];
-        let regex = LineMatcher::new(RegexMatcher::new("aa").expect("valid"), CarriageReturnMode::Text);
-        let all = |matcher: &LineMatcher, text: &str| {
+        let regex = PatternMatcher::new(RegexMatcher::new("aa").expect("valid"), CarriageReturnMode::Text);
+        let all = |matcher: &PatternMatcher, text: &str| {
             let mut found = Vec::new();
             matcher
                 .find_iter(text.as_bytes(), |one| {
@@ -172,7 +172,7 @@ mod tests {
             found
         };
         for text in texts {
-            assert_eq!(all(&LineMatcher::literal(b"aa"), text), all(&regex, text), "{text:?}");
+            assert_eq!(all(&PatternMatcher::literal(b"aa"), text), all(&regex, text), "{text:?}");
         }
     }
 }

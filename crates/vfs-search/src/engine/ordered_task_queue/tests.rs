@@ -20,7 +20,7 @@ fn counts(searched: u64) -> Vec<SearchItem> {
 
 /// Takes the items of the first slots, as numbers: the count of each file, and 100 plus the number of searched files
 /// for counts.
-fn taken(queue: &mut OrderedQueue) -> (QueueHeadState, Vec<u64>) {
+fn taken(queue: &mut OrderedTaskQueue) -> (QueueHeadState, Vec<u64>) {
     let mut ready = ReceivedItemQueue::default();
     let head = queue.take(&mut ready);
     let count = |item| match item {
@@ -36,8 +36,8 @@ fn new_tree<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Arc<dyn 
 }
 
 /// Returns a queue whose start task is complete, with the root of `tree` as pending work.
-fn started(tree: &Arc<dyn Tree>, limits: RunAheadLimits) -> OrderedQueue {
-    let mut queue = OrderedQueue::new(limits);
+fn started(tree: &Arc<dyn Tree>, limits: RunAheadLimits) -> OrderedTaskQueue {
+    let mut queue = OrderedTaskQueue::new(limits);
     let start = queue.claim().expect("the start");
     assert!(matches!(start.kind, TaskKind::Start));
     assert!(!queue.has_next());
@@ -46,7 +46,7 @@ fn started(tree: &Arc<dyn Tree>, limits: RunAheadLimits) -> OrderedQueue {
     queue
 }
 
-fn keys(queue: &mut OrderedQueue) -> Vec<PathKey> {
+fn keys(queue: &mut OrderedTaskQueue) -> Vec<PathKey> {
     std::iter::from_fn(|| queue.claim()).map(|claim| claim.key).collect()
 }
 

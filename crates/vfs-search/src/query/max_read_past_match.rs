@@ -1,4 +1,4 @@
-//! Lookahead bound: how far a regex engine may read beyond a match before it reports the match.
+//! Bound on how far a regex engine may read past a match before it reports the match.
 
 use regex_syntax::hir::{Hir, HirKind};
 
@@ -8,7 +8,7 @@ use regex_syntax::hir::{Hir, HirKind};
 ///
 /// If there is a bound, it is also the maximum number of bytes that the engine reads without a match before it gives
 /// up.
-pub(crate) fn max_lookahead(hir: &Hir) -> Option<usize> {
+pub(crate) fn max_read_past_match(hir: &Hir) -> Option<usize> {
     if let Some(max_match_len) = max_match_len(hir) {
         return Some(max_match_len);
     }
@@ -18,12 +18,14 @@ pub(crate) fn max_lookahead(hir: &Hir) -> Option<usize> {
             let min_count = usize::try_from(repetition.min.max(1)).ok()?;
             Some(max_match_len(&repetition.sub)?.saturating_mul(min_count))
         }
-        HirKind::Capture(capture) => max_lookahead(&capture.sub),
+        HirKind::Capture(capture) => max_read_past_match(&capture.sub),
         HirKind::Concat(parts) => {
             let (last, others) = parts.split_last()?;
-            others.iter().try_fold(max_lookahead(last)?, |sum, part| Some(sum.saturating_add(max_match_len(part)?)))
+            others
+                .iter()
+                .try_fold(max_read_past_match(last)?, |sum, part| Some(sum.saturating_add(max_match_len(part)?)))
         }
-        HirKind::Alternation(parts) => parts.iter().try_fold(0, |max, part| Some(max_lookahead(part)?.max(max))),
+        HirKind::Alternation(parts) => parts.iter().try_fold(0, |max, part| Some(max_read_past_match(part)?.max(max))),
         _ => None,
     }
 }
@@ -38,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lookahead_is_bounded_if_the_engine_gives_up_soon() {
+    fn the_read_past_a_match_is_bounded_if_the_engine_gives_up_soon() {
         for (regex, expected) in [
             ("abc", Some(3)),
             ("(?-u)[xy]", Some(1)),
@@ -54,7 +56,7 @@ mod tests {
             ("(?:a*b)*", None),
         ] {
             let hir = regex_syntax::ParserBuilder::new().utf8(false).build().parse(regex).expect("a valid expression");
-            assert_eq!(max_lookahead(&hir), expected, "{regex}");
+            assert_eq!(max_read_past_match(&hir), expected, "{regex}");
         }
     }
 }

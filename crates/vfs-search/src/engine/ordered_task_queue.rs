@@ -14,14 +14,14 @@ use std::sync::Arc;
 use crate::engine::received_item_queue::ReceivedItemQueue;
 use crate::engine::search_visitor::NamedFile;
 use crate::search_item::{SearchCounts, SearchItem};
-use crate::walk::subtree::{Subtree, WalkStepRange};
+use crate::walk::subtree::{DirSteps, Subtree};
 use crate::walk::walk_options::MAX_ENTRIES;
 
 /// Maximum number of steps in one claim. The first claims are smaller, so that the first results arrive soon.
 const MAX_CLAIM_STEPS: usize = 32;
 
-/// Maximum number of complete slots without visible items for each slot that is not complete. Such slots use almost no
-/// memory, and let the other workers continue while one searches a huge file.
+/// Maximum number of complete slots without visible items, as a multiple of the window. Such slots use almost no memory,
+/// and let the other workers continue while one searches a huge file.
 const MAX_QUIET_SLOTS_PER_OPEN: usize = 16;
 
 /// The sort key of work and slots, compared as bytes: the full path of an entry, with a trailing `/` for its contents.
@@ -50,11 +50,11 @@ impl RunAheadLimits {
 
 /// The pending work and the slots of one search.
 #[derive(Debug)]
-pub(crate) struct OrderedQueue {
+pub(crate) struct OrderedTaskQueue {
     limits: RunAheadLimits,
     /// Whether the start of the walk has not been located yet.
     is_new: bool,
-    work: BTreeMap<PathKey, WalkStepRange>,
+    work: BTreeMap<PathKey, DirSteps>,
     slots: BTreeMap<PathKey, QueueSlot>,
     /// Number of slots with a parked task.
     parked: usize,
@@ -79,9 +79,9 @@ pub(crate) struct Task {
 /// The work of a task, with the point at which it resumes.
 #[derive(Debug)]
 pub(crate) enum TaskKind {
-    /// Locate the start of the walk.
+    /// Compile the request, locate the start of the walk, and begin it there.
     Start,
-    /// Visit the file that the request names.
+    /// Resume the visit of the file that the request names. `Start` begins it.
     NamedFile(ResumableTask<NamedFile>),
     /// Continue the walk of a subtree.
     Walk(ResumableTask<Subtree>),
@@ -132,7 +132,7 @@ enum NextTask {
     Work,
 }
 
-impl OrderedQueue {
+impl OrderedTaskQueue {
     pub(crate) fn new(limits: RunAheadLimits) -> Self {
         Self {
             limits,
@@ -192,7 +192,7 @@ impl OrderedQueue {
     }
 
     /// Adds `range` to the pending work, unless it is empty.
-    pub(crate) fn push(&mut self, range: WalkStepRange) {
+    pub(crate) fn push(&mut self, range: DirSteps) {
         if !range.steps.is_empty() {
             self.work.insert(range.entries.key(range.steps.start), range);
         }

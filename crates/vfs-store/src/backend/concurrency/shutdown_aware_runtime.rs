@@ -14,13 +14,13 @@ use vfs_core::{CancelToken, Error, ErrorKind, Result};
 /// drops all tasks first, so the drop of a task that does nothing else is the signal. A future that is polled at that
 /// very moment may still panic, as tokio offers no earlier signal; the search pool survives the panic.
 #[derive(Debug)]
-pub(crate) struct RuntimeHandle {
+pub(crate) struct ShutdownAwareRuntime {
     handle: Handle,
     shutdown: CancelToken,
     watch_task: AbortHandle,
 }
 
-impl RuntimeHandle {
+impl ShutdownAwareRuntime {
     /// Returns the runtime of the caller, or `None` outside of a runtime.
     pub(crate) fn current() -> Option<Self> {
         let handle = Handle::try_current().ok()?;
@@ -48,7 +48,7 @@ impl RuntimeHandle {
     }
 }
 
-impl Drop for RuntimeHandle {
+impl Drop for ShutdownAwareRuntime {
     fn drop(&mut self) {
         self.watch_task.abort();
     }

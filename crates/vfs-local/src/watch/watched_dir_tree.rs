@@ -14,7 +14,7 @@ pub(super) type WatchedEntryRef<'a> = (WatchDescriptor, &'a str);
 
 /// The watched directories as a tree of names, so that renaming a directory moves everything below it in one step.
 #[derive(Debug, Default)]
-pub(super) struct WatchedDirs {
+pub(super) struct WatchedDirTree {
     nodes: HashMap<WatchDescriptor, WatchedDirNode>,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum PlacementOutcome {
     Refused,
 }
 
-impl WatchedDirs {
+impl WatchedDirTree {
     pub(super) fn contains(&self, id: WatchDescriptor) -> bool {
         self.nodes.contains_key(&id)
     }
@@ -141,15 +141,15 @@ pub(super) fn is_reserved((_, name): WatchedEntryRef<'_>) -> bool {
 mod tests {
     use super::*;
 
-    fn tree() -> WatchedDirs {
-        let mut tree = WatchedDirs::default();
+    fn tree() -> WatchedDirTree {
+        let mut tree = WatchedDirTree::default();
         for (id, parent) in [(1, None), (2, Some((1, "a"))), (3, Some((2, "b"))), (4, Some((3, "c")))] {
             assert_eq!(tree.place(id, parent), (PlacementOutcome::Placed, Vec::new()));
         }
         tree
     }
 
-    fn path(tree: &WatchedDirs, id: WatchDescriptor) -> Option<String> {
+    fn path(tree: &WatchedDirTree, id: WatchDescriptor) -> Option<String> {
         tree.path(id).map(|path| path.to_string())
     }
 

@@ -1,4 +1,4 @@
-//! Striped per-key mutexes that serialise writers of one file.
+//! Striped per-key mutexes that serialise edits of one file in one process.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -11,12 +11,12 @@ const STRIPES: usize = 256;
 
 /// Mutexes of files, so that edits of one process do not compete with each other.
 #[derive(Debug)]
-pub(crate) struct KeyLocks {
+pub(crate) struct StripedKeyLocks {
     hasher: RandomState,
     mutexes: Box<[Mutex<()>]>,
 }
 
-impl KeyLocks {
+impl StripedKeyLocks {
     pub(crate) fn new() -> Self {
         Self { hasher: RandomState::new(), mutexes: (0..STRIPES).map(|_| Mutex::default()).collect() }
     }
