@@ -19,3 +19,4 @@ mod policy;
 mod quota_links;
 mod shadows;
 mod sources;
+mod undo;

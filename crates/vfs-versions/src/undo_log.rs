@@ -1,6 +1,7 @@
 //! Write-ahead undo log: records of the files that changes are about to touch.
 
 mod affected_paths;
+mod file_comparison;
 mod undo;
 pub(crate) mod undo_record;
 mod undo_report;
@@ -20,6 +21,9 @@ use crate::snapshots::caller_files::{CallerFiles, CurrentFiles};
 use crate::snapshots::checkpoint_store::CheckpointStore;
 use crate::snapshots::file_transition::{FileTransition, FileVersions, existing};
 use crate::versioned_entry::StoredFiles;
+
+/// Old and new version of each file that has its old content again.
+type RenewedVersions = BTreeMap<VfsPath, (Version, Version)>;
 
 /// Minimum number of records between two removals of unreferenced contents.
 const MIN_COLLECTION_INTERVAL: u64 = 100;
@@ -126,20 +130,20 @@ impl UndoLog<'_> {
     ) -> Result<()> {
         match after {
             Some(after) => record.complete(after),
-            None => record.complete_by_files(files, OperationOutcome::Success).await?,
+            None => drop(record.complete_by_files(files, OperationOutcome::Success).await?),
         }
         self.save(files.cx, &record).await
     }
 
-    /// Completes `record` by the files that a failed delete or rename left, or removes it if these are as they were.
+    /// Completes `record` by the present files, or removes it if its operation had no effect.
     async fn complete_partial(
         &mut self,
         files: &CallerFiles<'_>,
         mut record: UndoRecord,
         outcome: OperationOutcome,
     ) -> Result<()> {
-        record.complete_by_files(files, outcome).await?;
-        self.save_or_remove(files.cx, &record).await
+        let renewed = record.complete_by_files(files, outcome).await?;
+        self.save_or_remove_renewed(files, &record, &renewed).await
     }
 
     /// Completes `record` like [`complete`](Self::complete), or removes it if its operation had no effect. Otherwise an undo of this
@@ -155,8 +159,7 @@ impl UndoLog<'_> {
                 return self.complete(files, record, after).await;
             }
             // Unless this is a replay, another process has written there since.
-            record.complete_by_files(files, OperationOutcome::Unknown).await?;
-            return self.save_or_remove(files.cx, &record).await;
+            return self.complete_partial(files, record, OperationOutcome::Unknown).await;
         }
         let after = match (record.present_files(files).await.map(versions), after) {
             (Ok(left), _) if !record.is_changed_by(&left) => {
@@ -178,6 +181,17 @@ impl UndoLog<'_> {
         }
         self.remove(cx, record).await;
         Ok(())
+    }
+
+    /// Saves or removes the completed `record`, and renews the versions of files that a rollback wrote again.
+    async fn save_or_remove_renewed(
+        &mut self,
+        files: &CallerFiles<'_>,
+        record: &UndoRecord,
+        renewed: &RenewedVersions,
+    ) -> Result<()> {
+        self.save_or_remove(files.cx, record).await?;
+        self.save_in_records(files, renewed).await
     }
 
     async fn save(&mut self, cx: &OpContext, record: &UndoRecord) -> Result<()> {
@@ -220,16 +234,16 @@ impl UndoLog<'_> {
             }
             Err(error) => return Err(error),
         };
-        if let Err(error) = record.complete_by_files(files, OperationOutcome::Unknown).await {
-            if error.is_temporary() || error.kind() == ErrorKind::Cancelled {
-                return Err(error);
+        match record.complete_by_files(files, OperationOutcome::Unknown).await {
+            Ok(renewed) => self.save_or_remove_renewed(files, &record, &renewed).await,
+            Err(error) if error.is_temporary() || error.kind() == ErrorKind::Cancelled => Err(error),
+            Err(error) => {
+                // Skip this record, too: an undo completes it if the files can be read then.
+                tracing::warn!(%error, "failed to complete an undo record, whose operation cannot be undone for now");
+                self.cursor.open = None;
+                Ok(())
             }
-            // Skip this record, too: an undo completes it if the files can be read then.
-            tracing::warn!(%error, "failed to complete an undo record, whose operation cannot be undone for now");
-            self.cursor.open = None;
-            return Ok(());
         }
-        self.save_or_remove(files.cx, &record).await
     }
 
     /// Reads the number of the next record, and of an operation whose process ended before it did. Removes expired records.

@@ -7,16 +7,13 @@ use vfs_core::{Error, ErrorKind, Operation, RenameRequest, Result, Version, VfsP
 
 use super::undo_record::{OperationOutcome, UndoRecord};
 use super::undo_report::{UndoEntry, UndoReport};
-use super::{UndoCursor, UndoLog};
+use super::{RenewedVersions, UndoCursor, UndoLog};
 use crate::content_store::ObjectId;
 use crate::snapshots::caller_files::{CallerFiles, CurrentFiles};
 use crate::snapshots::file_transition::{
     FileTransition, FileVersions, TransitionFailure, apply, changed_meanwhile, existing,
 };
 use crate::versioned_entry::{StoredFile, StoredFiles, fetch};
-
-/// Old and new version of each file that has its old content again.
-type RenewedVersions = BTreeMap<VfsPath, (Version, Version)>;
 
 impl UndoLog<'_> {
     /// Returns the operations that can be undone, the newest first.
@@ -52,11 +49,16 @@ impl UndoLog<'_> {
                 renewed.insert(path, (file.version, present.version));
             }
         }
+        self.save_in_records(files, &renewed).await
+    }
+
+    /// Renews versions in the records that left the old ones behind.
+    pub(crate) async fn save_in_records(&self, files: &CallerFiles<'_>, renewed: &RenewedVersions) -> Result<()> {
         if renewed.is_empty() {
             return Ok(());
         }
         let mut records = self.store.undo_records.load_all(files.cx).await?;
-        self.save_renewed(files, &mut records, &renewed).await
+        self.save_renewed(files, &mut records, renewed).await
     }
 
     async fn save_renewed(
@@ -117,7 +119,10 @@ impl UndoLog<'_> {
         mut record: UndoRecord,
     ) -> Result<(RenewedVersions, u64), TransitionFailure> {
         if !record.is_done {
-            record.complete_by_files(files, OperationOutcome::Unknown).await?;
+            let renewed = record.complete_by_files(files, OperationOutcome::Unknown).await?;
+            if record.files.is_empty() {
+                return Ok((renewed, 0));
+            }
         }
         let present = record.present_files(files).await?;
         let plan = UndoPlan::new(files, &record, &present).await?;
@@ -186,9 +191,9 @@ async fn undo_rename(
     present: &CurrentFiles,
 ) -> Result<Option<BTreeMap<VfsPath, Version>>> {
     let (Operation::Rename, [from, to]) = (record.operation, &record.roots[..]) else { return Ok(None) };
-    // The record has no files of excluded directories, so that it does not show whether others were added there.
-    let is_excluded = files.excluded.iter().any(|excluded| excluded.starts_with(to) || to.starts_with(excluded));
-    if is_excluded || present.keys().any(|path| path.starts_with(from)) || files.entry(to).await?.is_none() {
+    // The record has no files of excluded directories, so it cannot show whether another process added files there.
+    let overlaps_excluded = files.excluded.iter().any(|excluded| excluded.starts_with(to) || to.starts_with(excluded));
+    if overlaps_excluded || present.keys().any(|path| path.starts_with(from)) || files.entry(to).await?.is_none() {
         return Ok(None);
     }
     let is_new = |path: &VfsPath| record.files.get(path).is_none_or(|touched| touched.before.is_some());
@@ -199,14 +204,10 @@ async fn undo_rename(
             return Ok(None);
         }
     }
-    let broken_links = files.tree(to).await?.broken_links;
     for path in record.paths_before() {
         let Some(target) = record.target(path) else { return Ok(None) };
         // A link that led to a file may lead nowhere, or to a directory, at its new path.
-        let is_there = present.contains_key(&target)
-            || broken_links.contains(&target)
-            || is_link(files.inner, files.cx, &target).await?;
-        if !is_there {
+        if !present.contains_key(&target) && !is_link(files.inner, files.cx, &target).await? {
             return Ok(None);
         }
     }
@@ -215,8 +216,14 @@ async fn undo_rename(
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
         Err(error) => return Err(error),
     }
+    let moved_back = files.below(from).await?;
+    if record.paths_before().any(|path| !moved_back.contains_key(path)) {
+        // A link that was taken for a moved one is another process's, in the place of a file.
+        files.inner.rename(files.cx, RenameRequest::new(from.clone(), to.clone())).await?;
+        return Ok(None);
+    }
     let mut restored = BTreeMap::new();
-    for (path, current) in files.below(from).await? {
+    for (path, current) in moved_back {
         // Another process may have written the file meanwhile.
         if files.has_content(&path, Some(&current), record.before(&path)).await? {
             restored.insert(path, current.version);

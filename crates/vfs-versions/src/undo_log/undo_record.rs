@@ -6,6 +6,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use vfs_core::{OpContext, Operation, Result, Version, VfsPath};
 
+use super::RenewedVersions;
+use super::file_comparison::FileComparison;
 use crate::snapshots::caller_files::{CallerFiles, CurrentFiles};
 use crate::versioned_entry::StoredFile;
 
@@ -75,84 +77,31 @@ impl UndoRecord {
         Ok(present)
     }
 
-    /// Completes the record by the present files.
+    /// Completes the record by the present files, and returns the versions of files that were written again with their old contents by
+    /// an operation without effect.
     ///
     /// A file that the operation cannot have left was written by another process. If the operation had an effect and the record has
     /// the state before of such a file, the undo is a conflict, as it would lose one of the contents; otherwise the record leaves the
-    /// file out. The record of a failed rename without effect is left with no files.
-    pub(crate) async fn complete_by_files(&mut self, files: &CallerFiles<'_>, outcome: OperationOutcome) -> Result<()> {
-        let mut present = self.present_files(files).await?;
-        let mut foreign = BTreeSet::new();
-        for path in present.keys() {
-            if !self.can_have_left(files, path, &present, outcome).await? {
-                foreign.insert(path.clone());
-            }
-        }
-        let had_effect = match outcome {
-            OperationOutcome::Success => true,
-            OperationOutcome::Failure => self.has_moved_files(files, &present, &foreign),
-            OperationOutcome::Unknown => self.had_effect(&present, &foreign),
-        };
-        if outcome == OperationOutcome::Failure && !had_effect {
-            self.files.clear();
-            return Ok(());
-        }
-        self.files.retain(|path, touched| !foreign.contains(path) || (had_effect && touched.before.is_some()));
-        present.retain(|path, _| !foreign.contains(path));
-        self.complete(versions(present));
-        Ok(())
-    }
-
-    /// Returns whether the operation can have left the file at `path` of `present`: a copy any file below its target, a rename those at
-    /// the places of its sources, a delete only what it did not remove, and others the files of their requests. Unless a rename
-    /// succeeded, the file has to have the content of its source.
-    async fn can_have_left(
-        &self,
+    /// file out. The record of a delete or rename without effect is left with no files.
+    pub(crate) async fn complete_by_files(
+        &mut self,
         files: &CallerFiles<'_>,
-        path: &VfsPath,
-        present: &CurrentFiles,
         outcome: OperationOutcome,
-    ) -> Result<bool> {
-        match self.operation {
-            Operation::Copy => return Ok(true),
-            _ if self.is_unchanged(path, present) => return Ok(true),
-            Operation::Delete => return Ok(false),
-            Operation::Rename => {}
-            _ => return Ok(self.roots.contains(path) || self.files.contains_key(path)),
+    ) -> Result<RenewedVersions> {
+        let mut present = self.present_files(files).await?;
+        let comparison = FileComparison::new(self, files, &present, outcome).await?;
+        let had_effect = comparison.shows_effect(self, files, &present, outcome);
+        if !had_effect && matches!(self.operation, Operation::Delete | Operation::Rename) {
+            let renewed = comparison.renewed(self, &present);
+            self.files.clear();
+            self.is_done = true;
+            return Ok(renewed);
         }
-        let Some(moved) = self.source(path).and_then(|source| self.before(&source)) else { return Ok(false) };
-        Ok(outcome == OperationOutcome::Success || files.has_content(path, present.get(path), Some(moved)).await?)
-    }
-
-    /// Returns whether a delete or rename had an effect, as far as the `present` files show: a file is gone, the target of a rename has
-    /// changed, or no file is as it was. Otherwise it is taken for one that was never made.
-    fn had_effect(&self, present: &CurrentFiles, foreign: &BTreeSet<VfsPath>) -> bool {
-        self.paths_before().any(|path| !present.contains_key(path))
-            || self.has_changed_target(present, foreign)
-            || !self.paths_before().any(|path| self.is_unchanged(path, present))
-    }
-
-    /// Returns whether a rename has left a file at a target.
-    fn has_changed_target(&self, present: &CurrentFiles, foreign: &BTreeSet<VfsPath>) -> bool {
-        let mut targets = present.keys().filter(|path| self.source(path).is_some() && !foreign.contains(*path));
-        targets.any(|path| !self.is_unchanged(path, present))
-    }
-
-    /// Returns whether a rename that failed has moved or replaced a file, as far as the `present` files show: it is at its target, or
-    /// gone from its source while the target has another file, or a file that it was to replace is not as it was.
-    fn has_moved_files(&self, files: &CallerFiles<'_>, present: &CurrentFiles, foreign: &BTreeSet<VfsPath>) -> bool {
-        let is_changed = |path: &VfsPath| !self.is_unchanged(path, present);
-        let is_taken =
-            |target: VfsPath| files.is_excluded(&target) || (present.contains_key(&target) && is_changed(&target));
-        self.has_changed_target(present, foreign)
-            || self.paths_before().any(|path| {
-                let is_lost = !present.contains_key(path) && self.target(path).is_some_and(is_taken);
-                is_lost || (self.source(path).is_some() && is_changed(path))
-            })
-    }
-
-    fn is_unchanged(&self, path: &VfsPath, present: &CurrentFiles) -> bool {
-        self.before(path).zip(present.get(path)).is_some_and(|(before, present)| before.version == present.version)
+        let is_foreign = |path: &VfsPath| comparison.foreign.contains(path);
+        self.files.retain(|path, touched| !is_foreign(path) || (had_effect && touched.before.is_some()));
+        present.retain(|path, _| !is_foreign(path));
+        self.complete(versions(present));
+        Ok(RenewedVersions::new())
     }
 
     /// Returns the file at `path` before the operation, or `None`.

@@ -57,7 +57,7 @@ impl Fixture {
     /// Creates files that another process writes.
     async fn create(&self, files: &[(&str, &str)]) {
         for (at, text) in files {
-            self.inner.create_text(at, *text).await.expect("written");
+            self.inner.create_text(at, text).await.expect("written");
         }
     }
 

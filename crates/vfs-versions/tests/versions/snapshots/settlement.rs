@@ -378,6 +378,50 @@ async fn a_failed_rename_whose_target_is_gone_keeps_its_content() {
 }
 
 #[tokio::test]
+async fn a_target_that_was_written_meanwhile_keeps_what_a_rename_may_have_replaced() {
+    for error in [None, Some(ErrorKind::QuotaExceeded)] {
+        let fixture = fixture();
+        fixture.create(&[("/a", "new"), ("/b", "old")]).await;
+        let rename = RenameRequest::new(path("/a"), path("/b")).overwrite();
+        match error {
+            None => {
+                let dead = unresponsive(&fixture, Operation::Rename, false);
+                assert!(dead.rename(&cx(), rename).now_or_never().is_none());
+                fixture.inner.write_text("/b", "other").await.expect("written");
+            }
+            Some(kind) => {
+                let inner = interfered(&fixture, Operation::Rename, Some(Error::of(kind)), |files| {
+                    files.write_text("/b", "other").map_ok(drop).boxed()
+                });
+                let renamed = checkpoints(&fixture.store).over(inner).rename(&cx(), rename).await;
+                assert_eq!(renamed.expect_err("it failed").kind(), kind);
+            }
+        }
+        assert_conflict(&undo(&fixture.again(), 1).await.expect_err("a content would be lost"), "/b");
+        fixture.inner.delete_file("/b").await.expect("removed");
+        assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1);
+        fixture.has(&[("/a", "new"), ("/b", "old")]);
+    }
+}
+
+#[tokio::test]
+async fn a_source_that_is_gone_after_a_failed_rename_is_restored_if_its_target_may_have_it() {
+    for (old, is_restored) in [("new", true), ("old", false)] {
+        let fixture = fixture();
+        fixture.create(&[("/a", "new"), ("/b", old)]).await;
+        let inner = interfered(&fixture, Operation::Rename, Some(Error::of(ErrorKind::NotFound)), |files| {
+            files.delete_file("/a").map_ok(drop).boxed()
+        });
+        let rename = RenameRequest::new(path("/a"), path("/b")).overwrite();
+        let renamed = checkpoints(&fixture.store).over(inner).rename(&cx(), rename).await;
+        assert_eq!(renamed.expect_err("it failed").kind(), ErrorKind::NotFound);
+        assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), usize::from(is_restored), "{old}");
+        let source = [("/a", "new")];
+        fixture.has(&[if is_restored { &source } else { [].as_slice() }, &[("/b", old)]].concat());
+    }
+}
+
+#[tokio::test]
 async fn a_rename_that_failed_without_effect_has_no_record() {
     let untouched: for<'a> fn(&'a MemoryBackend) -> BoxFuture<'a, Result<()>> = |_| async { Ok(()) }.boxed();
     for (kind, action) in [
