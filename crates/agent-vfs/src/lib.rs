@@ -192,7 +192,7 @@
 //! | `sandbox` | no | `sandbox`: commands in a sandbox of this system (Linux only) |
 //! | `search` | yes | `search`: the search engine, for backends of your own |
 //! | `shell` | no | `shell`: commands on the host, beside the files of a local root (Linux only) |
-//! | `store` | no | `store`: files in a durable store, with `sqlite`, `postgres`, `redis` and `object-store` (also `gcp`, `azure`) |
+//! | `store` | no | `store`: files in a store; `sqlite`, `postgres`, `redis` and `object-store` (also `gcp`, `azure`) include it |
 //! | `versions` | yes | `versions`: copy-on-write overlays, checkpoints and undo |
 //! | `virtual-shell` | no | `virtual_shell`: commands without processes, on the files of any backend |
 //!
