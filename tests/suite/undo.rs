@@ -56,7 +56,11 @@ fn a_moved_file_whose_place_a_link_has_taken_is_restored() {
         fs::remove_dir_all(root.join("y/sub"))?;
         symlink("/", root.join("y/sub"))
     };
-    for action in [replace_file as fn(&Path) -> _, replace_directory] {
+    let replace_file_by_link_to_another = |root: &Path| {
+        fs::remove_file(root.join("y/sub/g"))?;
+        symlink("../../x/h", root.join("y/sub/g"))
+    };
+    for action in [replace_file as fn(&Path) -> _, replace_directory, replace_file_by_link_to_another] {
         run(async {
             let (root, base) = disk(&[("x/sub/g", "g"), ("x/h", "h")], &[]);
             let interfered = InterferedRename { root: root.path().to_owned(), action };
@@ -66,6 +70,7 @@ fn a_moved_file_whose_place_a_link_has_taken_is_restored() {
             assert_eq!(renamed.expect_err("the response was lost").kind(), ErrorKind::Unavailable);
             let files = checkpoints(&store, base);
             files.undo(&OpContext::new(), 1).await?;
+            assert!(!root.path().join("x/sub/g").is_symlink());
             assert_eq!((files.read_text("/x/sub/g").await?, files.read_text("/x/h").await?), ("g".into(), "h".into()));
             assert!(!files.exists("/y/h").await?);
             Ok(())

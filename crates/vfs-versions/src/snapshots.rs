@@ -1,9 +1,9 @@
 //! Checkpoint layer: snapshots of all files, and an undo log of changes.
 
+pub(crate) mod apply_transitions;
 mod backend;
 pub(crate) mod caller_files;
 pub(crate) mod checkpoint_store;
-pub(crate) mod file_transition;
 mod restore;
 mod snapshot_catalog;
 mod snapshot_manifest;
@@ -50,8 +50,9 @@ const DEFAULT_MAX_UNDO: u64 = 1000;
 /// * A change whose response was lost, that was dropped, or whose process ended is settled before the next one, according to the
 ///   files at that time; so is at once a delete or rename with an operation id whose path is still there. If another process has
 ///   written a file that a delete or rename removed or replaced, the undo is a `conflict` until that file is gone. A delete is
-///   taken for one that was never made if all files are there, some with their contents; a rename, if all sources are there and no
-///   target that had a file has changed, unless both a source and its target were written since. For other changes, the content at that time is taken for that of the change. If the files cannot be read for a reason that is not
+///   taken for one that was never made if all files are there, some with their versions; a rename, if all sources are there, some
+///   file has its content, no target that had a file has changed, and no new target has the content of its source. For other
+///   changes, the content at that time is taken for that of the change. If the files cannot be read for a reason that is not
 ///   temporary, the change stays in the history, and is settled when it is undone.
 /// * The targets of a copy or rename are recorded with the versions that they have right after it. If another process writes to one
 ///   in between, an undo takes its content for that of the operation.

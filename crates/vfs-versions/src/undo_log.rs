@@ -16,14 +16,11 @@ use vfs_core::{Error, ErrorKind, OpContext, Operation, Result, Version, VfsPath}
 pub use self::undo_report::{UndoEntry, UndoReport};
 
 use self::affected_paths::affected_paths;
-use self::undo_record::{OperationOutcome, UndoRecord, versions};
+use self::undo_record::{OperationOutcome, RenewedVersions, UndoRecord, versions};
+use crate::snapshots::apply_transitions::{FileTransition, FileVersions, existing};
 use crate::snapshots::caller_files::{CallerFiles, CurrentFiles};
 use crate::snapshots::checkpoint_store::CheckpointStore;
-use crate::snapshots::file_transition::{FileTransition, FileVersions, existing};
 use crate::versioned_entry::StoredFiles;
-
-/// Old and new version of each file that has its old content again.
-type RenewedVersions = BTreeMap<VfsPath, (Version, Version)>;
 
 /// Minimum number of records between two removals of unreferenced contents.
 const MIN_COLLECTION_INTERVAL: u64 = 100;
@@ -183,15 +180,22 @@ impl UndoLog<'_> {
         Ok(())
     }
 
-    /// Saves or removes the completed `record`, and renews the versions of files that a rollback wrote again.
+    /// Saves or removes the completed `record`, after older records have the versions in which a rollback wrote files again.
     async fn save_or_remove_renewed(
         &mut self,
         files: &CallerFiles<'_>,
         record: &UndoRecord,
         renewed: &RenewedVersions,
     ) -> Result<()> {
-        self.save_or_remove(files.cx, record).await?;
-        self.save_in_records(files, renewed).await
+        match self.save_in_records(files, renewed, Some(record.number)).await {
+            Err(error) if error.is_temporary() || error.kind() == ErrorKind::Cancelled => return Err(error),
+            // A damaged record keeps neither this one from being removed nor later changes from being made.
+            Err(error) => {
+                tracing::warn!(%error, "failed to update undo records, so some older operations cannot be undone")
+            }
+            Ok(()) => {}
+        }
+        self.save_or_remove(files.cx, record).await
     }
 
     async fn save(&mut self, cx: &OpContext, record: &UndoRecord) -> Result<()> {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use vfs_core::snapshots::SnapshotId;
 use vfs_core::{Result, VfsPath};
 
+use super::apply_transitions::{FileTransition, TransitionFailure, apply};
 use super::caller_files::CallerFiles;
-use super::file_transition::{FileTransition, TransitionFailure, apply};
 use crate::undo_log::UndoLog;
 use crate::versioned_entry::StoredFiles;
 

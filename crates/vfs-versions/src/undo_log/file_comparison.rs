@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use vfs_core::{Operation, Result, VfsPath};
 
-use super::RenewedVersions;
-use super::undo_record::{OperationOutcome, UndoRecord};
+use super::undo_record::{OperationOutcome, RenewedVersions, UndoRecord};
 use crate::snapshots::caller_files::{CallerFiles, CurrentFiles};
 
 /// Present files of an operation whose result does not determine them, by what became of them.
 #[derive(Debug, Default)]
 pub(crate) struct FileComparison {
-    /// Paths of files that have the content that they had before, maybe in another version.
+    /// Paths of files that are as before: with their versions, or for a rename that may not have succeeded with their contents, which a
+    /// rollback writes in new versions.
     unchanged: BTreeSet<VfsPath>,
     /// Targets of a rename that have the content of their sources; all of them if the rename succeeded.
     moved: BTreeSet<VfsPath>,
@@ -27,17 +27,22 @@ impl FileComparison {
         outcome: OperationOutcome,
     ) -> Result<Self> {
         let mut comparison = Self::default();
+        let compares_contents = record.operation == Operation::Rename && outcome != OperationOutcome::Success;
         for (path, current) in present {
             let before = record.before(path);
-            let is_unchanged = before.is_some() && files.has_content(path, Some(current), before).await?;
+            let has_version = before.is_some_and(|before| before.version == current.version);
             let moved = record.source(path).and_then(|source| record.before(&source));
-            let is_moved = moved.is_some()
-                && (outcome == OperationOutcome::Success || files.has_content(path, Some(current), moved).await?);
+            let (is_unchanged, is_moved) = if compares_contents {
+                let is_unchanged = before.is_some() && files.has_content(path, Some(current), before).await?;
+                (is_unchanged, moved.is_some() && files.has_content(path, Some(current), moved).await?)
+            } else {
+                (has_version, moved.is_some())
+            };
             let can_be_left = match record.operation {
                 // A copy may leave any file below its target.
                 Operation::Copy => true,
-                Operation::Rename => is_unchanged || is_moved,
-                Operation::Delete => is_unchanged,
+                Operation::Rename => has_version || is_moved,
+                Operation::Delete => has_version,
                 _ => record.roots.contains(path) || record.files.contains_key(path),
             };
             comparison.unchanged.extend(is_unchanged.then(|| path.clone()));
@@ -57,40 +62,24 @@ impl FileComparison {
         outcome: OperationOutcome,
     ) -> bool {
         let is_unchanged = |path: &VfsPath| self.unchanged.contains(path);
-        match (outcome, record.operation) {
-            (OperationOutcome::Success, _) => true,
-            (_, Operation::Rename) => {
-                // The target that a rename replaces is compared itself, and a source together with its target.
-                let is_affected = |path: &VfsPath| match record.target(path) {
-                    Some(target) => self.is_source_affected(path, &target, files, present, outcome),
-                    None => !is_unchanged(path),
-                };
-                self.moved.iter().any(|path| !is_unchanged(path)) || record.paths_before().any(is_affected)
-            }
-            _ => {
-                record.paths_before().any(|path| !present.contains_key(path))
-                    || !record.paths_before().any(is_unchanged)
-            }
-        }
-    }
-
-    /// Returns whether a rename may have moved the file at `path`. If it failed, a file that is gone was removed by another process,
-    /// unless something took the place of its target.
-    fn is_source_affected(
-        &self,
-        path: &VfsPath,
-        target: &VfsPath,
-        files: &CallerFiles<'_>,
-        present: &CurrentFiles,
-        outcome: OperationOutcome,
-    ) -> bool {
-        let is_target_taken = files.is_excluded(target)
-            || self.moved.contains(target)
-            || (present.contains_key(target) && !self.unchanged.contains(target));
-        let is_gone = !present.contains_key(path);
+        let is_gone = |path: &VfsPath| !present.contains_key(path);
+        // The file at a target was moved there, or is not the one that was to be replaced.
+        let has_new_target = self.moved.iter().any(|path| !is_unchanged(path))
+            || record.paths_before().any(|path| record.source(path).is_some() && !is_unchanged(path));
         match outcome {
-            OperationOutcome::Failure => is_gone && is_target_taken,
-            _ => is_gone || (is_target_taken && !self.unchanged.contains(path)),
+            OperationOutcome::Success => true,
+            OperationOutcome::Failure => {
+                // A source that is gone was removed by another process, unless something is at its target, or may be.
+                let may_be_there = |target: VfsPath| {
+                    let is_written = !is_gone(&target) && !is_unchanged(&target);
+                    files.is_excluded(&target) || self.moved.contains(&target) || is_written
+                };
+                let is_moved = |path: &VfsPath| is_gone(path) && record.target(path).is_some_and(may_be_there);
+                has_new_target || record.paths_before().any(is_moved)
+            }
+            OperationOutcome::Unknown => {
+                has_new_target || record.paths_before().any(is_gone) || !record.paths_before().any(is_unchanged)
+            }
         }
     }
 

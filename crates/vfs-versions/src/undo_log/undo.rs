@@ -1,18 +1,18 @@
 //! Undo of the last operations, and the renewal of versions in their records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use vfs_core::links::is_link;
 use vfs_core::{Error, ErrorKind, Operation, RenameRequest, Result, Version, VfsPath};
 
-use super::undo_record::{OperationOutcome, UndoRecord};
+use super::undo_record::{OperationOutcome, RenewedVersions, UndoRecord};
 use super::undo_report::{UndoEntry, UndoReport};
-use super::{RenewedVersions, UndoCursor, UndoLog};
+use super::{UndoCursor, UndoLog};
 use crate::content_store::ObjectId;
-use crate::snapshots::caller_files::{CallerFiles, CurrentFiles};
-use crate::snapshots::file_transition::{
+use crate::snapshots::apply_transitions::{
     FileTransition, FileVersions, TransitionFailure, apply, changed_meanwhile, existing,
 };
+use crate::snapshots::caller_files::{CallerFiles, CurrentFiles};
 use crate::versioned_entry::{StoredFile, StoredFiles, fetch};
 
 impl UndoLog<'_> {
@@ -49,15 +49,21 @@ impl UndoLog<'_> {
                 renewed.insert(path, (file.version, present.version));
             }
         }
-        self.save_in_records(files, &renewed).await
+        self.save_in_records(files, &renewed, None).await
     }
 
-    /// Renews versions in the records that left the old ones behind.
-    pub(crate) async fn save_in_records(&self, files: &CallerFiles<'_>, renewed: &RenewedVersions) -> Result<()> {
+    /// Renews versions in the records that left the old ones behind, apart from the record with the number `except`.
+    pub(crate) async fn save_in_records(
+        &self,
+        files: &CallerFiles<'_>,
+        renewed: &RenewedVersions,
+        except: Option<u64>,
+    ) -> Result<()> {
         if renewed.is_empty() {
             return Ok(());
         }
         let mut records = self.store.undo_records.load_all(files.cx).await?;
+        records.retain(|record| Some(record.number) != except);
         self.save_renewed(files, &mut records, renewed).await
     }
 
@@ -184,7 +190,7 @@ impl UndoPlan {
 }
 
 /// Undoes a rename by a rename, which preserves permissions, times, links and directories without files. Returns `None` if that
-/// is not possible, because a file was replaced, was added or removed since, or is excluded.
+/// is not possible: a file was replaced, was added or removed since, is excluded, or has given its place to a link.
 async fn undo_rename(
     files: &CallerFiles<'_>,
     record: &UndoRecord,
@@ -204,11 +210,15 @@ async fn undo_rename(
             return Ok(None);
         }
     }
+    let mut links = BTreeSet::new();
     for path in record.paths_before() {
         let Some(target) = record.target(path) else { return Ok(None) };
         // A link that led to a file may lead nowhere, or to a directory, at its new path.
-        if !present.contains_key(&target) && !is_link(files.inner, files.cx, &target).await? {
-            return Ok(None);
+        if !present.contains_key(&target) {
+            if !is_link(files.inner, files.cx, &target).await? {
+                return Ok(None);
+            }
+            links.insert(path);
         }
     }
     match files.inner.rename(files.cx, RenameRequest::new(to.clone(), from.clone())).await {
@@ -216,20 +226,22 @@ async fn undo_rename(
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
         Err(error) => return Err(error),
     }
-    let moved_back = files.below(from).await?;
-    if record.paths_before().any(|path| !moved_back.contains_key(path)) {
-        // A link that was taken for a moved one is another process's, in the place of a file.
-        files.inner.rename(files.cx, RenameRequest::new(from.clone(), to.clone())).await?;
-        return Ok(None);
-    }
     let mut restored = BTreeMap::new();
-    for (path, current) in moved_back {
+    for (path, current) in files.below(from).await? {
         // Another process may have written the file meanwhile.
         if files.has_content(&path, Some(&current), record.before(&path)).await? {
             restored.insert(path, current.version);
         }
     }
-    Ok(Some(restored))
+    if links.into_iter().all(|path| restored.contains_key(path)) {
+        return Ok(Some(restored));
+    }
+    // A link was taken for a moved one, but another process put it in the place of a file.
+    let back = RenameRequest::new(from.clone(), to.clone());
+    match files.inner.rename(&files.cx.for_cleanup(), back).await {
+        Ok(_) => Ok(None),
+        Err(error) => Err(error.with_consequence(format_args!("the files are at '{from}'"))),
+    }
 }
 
 /// Returns those of `versions` that differ from the versions before the operation.

@@ -6,10 +6,12 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use vfs_core::{OpContext, Operation, Result, Version, VfsPath};
 
-use super::RenewedVersions;
 use super::file_comparison::FileComparison;
 use crate::snapshots::caller_files::{CallerFiles, CurrentFiles};
 use crate::versioned_entry::StoredFile;
+
+/// Old and new version of each file that has its old content again.
+pub(crate) type RenewedVersions = BTreeMap<VfsPath, (Version, Version)>;
 
 /// Undo record of one operation: `undo/<number>.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

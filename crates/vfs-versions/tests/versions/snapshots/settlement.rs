@@ -422,6 +422,32 @@ async fn a_source_that_is_gone_after_a_failed_rename_is_restored_if_its_target_m
 }
 
 #[tokio::test]
+async fn a_moved_file_that_is_lost_is_kept_although_its_source_is_written_again() {
+    let fixture = fixture();
+    fixture.create(&[("/log", "old")]).await;
+    let dead = unresponsive(&fixture, Operation::Rename, true);
+    assert!(dead.rename(&cx(), RenameRequest::new(path("/log"), path("/log.1"))).now_or_never().is_none());
+    fixture.inner.delete_file("/log.1").await.expect("removed");
+    fixture.inner.create_text("/log", "other").await.expect("written");
+    assert_conflict(&undo(&fixture.again(), 1).await.expect_err("the content would be lost"), "/log");
+    fixture.inner.delete_file("/log").await.expect("removed");
+    assert_eq!(undo(&fixture.again(), 1).await.expect("undone"), 1);
+    fixture.has(&[("/log", "old")]);
+}
+
+#[tokio::test]
+async fn a_rename_over_a_file_of_equal_content_that_never_happened_has_no_record() {
+    let fixture = fixture();
+    fixture.create(&[("/a", "same"), ("/b", "same")]).await;
+    let dead = unresponsive(&fixture, Operation::Rename, false);
+    let rename = RenameRequest::new(path("/a"), path("/b")).overwrite();
+    assert!(dead.rename(&cx(), rename).now_or_never().is_none());
+    fixture.inner.write_text("/a", "edited").await.expect("written");
+    assert_eq!(undo(&fixture.again(), 1).await.expect("nothing to undo"), 0);
+    fixture.has(&[("/a", "edited"), ("/b", "same")]);
+}
+
+#[tokio::test]
 async fn a_rename_that_failed_without_effect_has_no_record() {
     let untouched: for<'a> fn(&'a MemoryBackend) -> BoxFuture<'a, Result<()>> = |_| async { Ok(()) }.boxed();
     for (kind, action) in [
