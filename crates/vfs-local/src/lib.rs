@@ -2,7 +2,7 @@
 //!
 //! [`LocalBackend::open`] confines an agent to a directory; [`LocalConfig`] has the settings. The file access of
 //! agents is in this crate: `fs::root` turns a virtual path into a descriptor, `staging` replaces a file by its new content,
-//! and `staging::in_process_entry_lock` serialises the changes of one file.
+//! and `staging::entry_lock` serialises the changes of one file.
 //!
 //! This crate needs Linux. On other systems it compiles, and opening a backend is `unsupported`.
 

@@ -15,7 +15,7 @@ use crate::fs::nowait_reads::NowaitReads;
 use crate::fs::root::{Root, RootOptions};
 use crate::ops::line_index_cache::LineIndexCache;
 use crate::search::search_cache::{FileIdentity, SearchCache};
-use crate::staging::in_process_entry_lock::{InProcessEntryLock, LockPurpose, LockedFile};
+use crate::staging::entry_lock::{InProcessEntryLock, LockPurpose, LockedFile};
 
 /// Longest wait for a lock, used if the configured timeout exceeds the range of the clock.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);

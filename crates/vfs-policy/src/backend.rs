@@ -47,7 +47,7 @@ impl PolicyBackend {
         Self { enforcer: Enforcer::new(inner, policy) }
     }
 
-    pub(crate) fn inner(&self) -> &dyn Backend {
+    fn inner(&self) -> &dyn Backend {
         &*self.enforcer.inner
     }
 
@@ -70,7 +70,7 @@ impl PolicyBackend {
         };
         match answer {
             // Boxed, so that the requests that succeed do not carry its state.
-            Err(error) => Err(Box::pin(self.without_hidden_files(cx, error, &path)).await),
+            Err(error) => Err(Box::pin(self.enforcer.without_hidden_files(cx, error, &path)).await),
             answer => answer,
         }
     }
@@ -171,7 +171,7 @@ impl Backend for PolicyBackend {
         if answer.as_ref().is_ok_and(|info| info.is_dir) {
             return answer;
         }
-        match self.refusal(cx, &path, &answer).await {
+        match self.enforcer.refusal(cx, &path, &answer).await {
             Some(refusal) => Err(refusal),
             None => answer,
         }
@@ -180,7 +180,7 @@ impl Backend for PolicyBackend {
     async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<ResolveResult> {
         let path = req.path.clone();
         let answer = self.send_at(cx, req).await;
-        match self.refusal(cx, &path, &answer).await {
+        match self.enforcer.refusal(cx, &path, &answer).await {
             Some(refusal) if !self.is_directory(cx, &path).await => Err(refusal),
             _ => answer,
         }
@@ -211,7 +211,7 @@ impl Backend for PolicyBackend {
         let path = req.path.clone();
         match req.clone().send(self.inner(), cx).await {
             Ok(writer) => Ok(Box::new(PolicyWriter { files: self.clone(), cx: cx.clone(), request: req, writer })),
-            Err(error) => Err(Box::pin(self.without_hidden_files(cx, error, &path)).await),
+            Err(error) => Err(Box::pin(self.enforcer.without_hidden_files(cx, error, &path)).await),
         }
     }
 
@@ -279,7 +279,7 @@ impl Backend for PolicyBackend {
                     answers.push(FileUploadResponse::failed(path.clone(), unanswered(&path)));
                 }
                 Err(error) => {
-                    let error = self.without_hidden_files(cx, error, &path).await;
+                    let error = self.enforcer.without_hidden_files(cx, error, &path).await;
                     let answer = FileUploadResponse::failed(path, error);
                     contexts.record(&answer);
                     answers.push(answer);
@@ -289,7 +289,7 @@ impl Backend for PolicyBackend {
         for (place, answer) in places.into_iter().zip(self.inner().upload_files(cx, permitted).await) {
             answers[place] = match answer.cause {
                 Some(error) => {
-                    let error = self.without_hidden_files(cx, error, &answer.path).await;
+                    let error = self.enforcer.without_hidden_files(cx, error, &answer.path).await;
                     FileUploadResponse::failed(answer.path, error)
                 }
                 None => answer,
@@ -309,7 +309,7 @@ impl Backend for PolicyBackend {
                     answers.push(FileDownloadResponse::failed(path.clone(), unanswered(&path)));
                 }
                 Err(error) => {
-                    let error = self.without_hidden_files(cx, error, &path).await;
+                    let error = self.enforcer.without_hidden_files(cx, error, &path).await;
                     answers.push(FileDownloadResponse::failed(path, error));
                 }
             }
@@ -317,7 +317,7 @@ impl Backend for PolicyBackend {
         for (place, answer) in places.into_iter().zip(self.inner().download_files(cx, permitted).await) {
             answers[place] = match answer.cause {
                 Some(error) => {
-                    let error = self.without_hidden_files(cx, error, &answer.path).await;
+                    let error = self.enforcer.without_hidden_files(cx, error, &answer.path).await;
                     FileDownloadResponse::failed(answer.path, error)
                 }
                 None => answer,
@@ -437,7 +437,7 @@ impl Watch for PolicyBackend {
         deferred_stream(async move {
             let answer = this.enforcer.permit(&cx, req.clone()).await;
             let path = answer.as_ref().map_or(&req.path, |permitted| &permitted.path);
-            match this.refusal(&cx, path, &answer).await {
+            match this.enforcer.refusal(&cx, path, &answer).await {
                 Some(refusal) if !this.is_directory(&cx, path).await => return Err(refusal),
                 _ => {}
             }

@@ -5,11 +5,10 @@ use std::iter;
 use vfs_core::error::ErrorDetail;
 use vfs_core::{Error, ErrorKind, OpContext, ReadRequest, Result, StatRequest, VfsPath, WriteMode};
 
-use crate::backend::PolicyBackend;
-use crate::enforcer::denied;
+use crate::enforcer::{Enforcer, denied};
 use crate::policy::{Decision, Permission};
 
-impl PolicyBackend {
+impl Enforcer {
     /// Removes from `error`, at `path` unless it names another one, what it reveals of files that may not be read: the version of a
     /// `conflict`, and `not_a_directory`, which becomes `not_found` unless the file in the way is a component of the path itself. A
     /// file that a link leads through is never revealed.
@@ -17,13 +16,13 @@ impl PolicyBackend {
         let path = &path_of(&error).unwrap_or_else(|| path.clone());
         if matches!(error.detail(), Some(ErrorDetail::Conflict { actual: Some(_) })) {
             // An approver is not asked again, so a file whose reads need an approval does not show its version either.
-            let read = self.enforcer.check(cx, &ReadRequest::new(path.clone())).await;
+            let read = self.check(cx, &ReadRequest::new(path.clone())).await;
             return if matches!(read, Ok(None)) { error } else { Error::at(ErrorKind::Conflict, path) };
         }
         if error.kind() != ErrorKind::NotADirectory {
             return error;
         }
-        match self.inner().stat(cx, StatRequest::new(path.clone())).await {
+        match self.inner.stat(cx, StatRequest::new(path.clone())).await {
             Err(stat) if stat.kind() == ErrorKind::NotADirectory => {}
             // The error is about the last component.
             _ => return error,
@@ -32,7 +31,7 @@ impl PolicyBackend {
             if !self.is_file(cx, &at).await {
                 continue;
             }
-            let is_readable = match self.enforcer.real_or_none(cx, &at).await {
+            let is_readable = match self.real_or_none(cx, &at).await {
                 Ok(Some(real)) => !self.denies(cx, &at).await && !self.denies(cx, &real).await,
                 _ => false,
             };
@@ -50,18 +49,18 @@ impl PolicyBackend {
         if answer.as_ref().err().is_some_and(is_unrelated) {
             return None;
         }
-        match self.enforcer.hook().check_path(cx, Permission::Read, path).await {
+        match self.hook().check_path(cx, Permission::Read, path).await {
             Decision::Deny { reason } => Some(denied(&reason, path)),
             _ => None,
         }
     }
 
     async fn is_file(&self, cx: &OpContext, path: &VfsPath) -> bool {
-        self.inner().stat(cx, StatRequest::new(path.clone())).await.is_ok_and(|info| !info.is_dir)
+        self.inner.stat(cx, StatRequest::new(path.clone())).await.is_ok_and(|info| !info.is_dir)
     }
 
     async fn denies(&self, cx: &OpContext, path: &VfsPath) -> bool {
-        matches!(self.enforcer.hook().check_path(cx, Permission::Read, path).await, Decision::Deny { .. })
+        matches!(self.hook().check_path(cx, Permission::Read, path).await, Decision::Deny { .. })
     }
 }
 

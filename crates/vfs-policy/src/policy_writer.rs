@@ -29,7 +29,7 @@ impl FileWriter for PolicyWriter {
         match self.writer.commit().await {
             Ok(written) => Ok(written),
             Err(error) => {
-                let error = self.files.without_hidden_files(&self.cx, error, path).await;
+                let error = self.files.enforcer.without_hidden_files(&self.cx, error, path).await;
                 Err(missing_as_conflict(error, &self.request.mode, path))
             }
         }

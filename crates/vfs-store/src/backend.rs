@@ -2,8 +2,8 @@
 
 mod backend_shared;
 mod change_feed;
-mod concurrency;
 mod config;
+mod coordination;
 mod delete;
 mod edit;
 mod nontransactional;

@@ -9,6 +9,7 @@ mod documents;
 mod memory;
 #[cfg(feature = "object-store")]
 mod object;
+mod pinned_value;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
@@ -16,7 +17,6 @@ mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
-mod value_parts;
 
 pub use admin::{
     ConflictPolicy, CopyOptions, CopyReport, StoreUrl, StoreUrlParameters, check, copy, open_store, stats,

@@ -24,7 +24,7 @@ use crate::fs::root::RESERVED_PREFIX;
 use crate::local_fs::LocalFs;
 use crate::ops::transfer_checks::{attach_path, check_source, check_target, same_path_error};
 use crate::staging::durable_rename::{RenameSync, explain_mount_error_at, rename_new_durably, rename_over_durably};
-use crate::staging::in_process_entry_lock::{InProcessEntryLock, LockPurpose};
+use crate::staging::entry_lock::{InProcessEntryLock, LockPurpose};
 use crate::staging::reserved_names::{create_reserved, lock_against_cleanup};
 use crate::staging::staged_file::{ReplacePrecondition, StagedFile};
 use crate::staging::tree_sync::TreeSync;

@@ -7,7 +7,7 @@ use super::read::read_to_end;
 use super::write::detect_change;
 use crate::fs::protected_paths::PathAccess;
 use crate::local_fs::LocalFs;
-use crate::staging::in_process_entry_lock::LockPurpose;
+use crate::staging::entry_lock::LockPurpose;
 use crate::staging::staged_file::StagedFile;
 
 /// Maximum number of attempts of an edit if other programs change the file in place repeatedly.

@@ -17,7 +17,7 @@ use crate::fs::rename_noreplace::rename_new;
 use crate::local_fs::LocalFs;
 use crate::ops::removal_checks::check_removable;
 use crate::staging::durable_rename::{RenameSync, explain_mount_error, rename_new_durably};
-use crate::staging::in_process_entry_lock::{InProcessEntryLock, LockPurpose};
+use crate::staging::entry_lock::{InProcessEntryLock, LockPurpose};
 use crate::staging::reserved_names::{create_reserved, create_unique_reserved, lock_against_cleanup};
 
 impl LocalFs {

@@ -15,7 +15,7 @@ use crate::fs::protected_paths::PathAccess;
 use crate::fs::root::RESERVED_PREFIX;
 use crate::local_fs::LocalFs;
 use crate::staging::durable_rename::explain_mount_error;
-use crate::staging::in_process_entry_lock::InProcessEntryLock;
+use crate::staging::entry_lock::InProcessEntryLock;
 use crate::staging::reserved_names::remove_leftover;
 
 impl LocalFs {

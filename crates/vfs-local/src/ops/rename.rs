@@ -14,7 +14,7 @@ use crate::fs::protected_paths::PathAccess;
 use crate::local_fs::LocalFs;
 use crate::ops::transfer_checks::{attach_path, check_source, check_target, same_path_error};
 use crate::staging::durable_rename::{RenameSync, explain_mount_error_at, rename_new_durably, rename_over_durably};
-use crate::staging::in_process_entry_lock::InProcessEntryLock;
+use crate::staging::entry_lock::InProcessEntryLock;
 
 impl LocalFs {
     pub(crate) fn rename(&self, request: RenameRequest, cx: &OpContext) -> Result<RenameResult> {

@@ -19,7 +19,7 @@ use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
 use crate::fs::protected_paths::PathAccess;
 use crate::local_fs::{LocalFs, LockedEntry};
-use crate::staging::in_process_entry_lock::{LockPurpose, LockedFile};
+use crate::staging::entry_lock::{LockPurpose, LockedFile};
 use crate::staging::staged_file::{ReplacePrecondition, StagedFile};
 
 /// A write of a file, from memory or from a staged file.

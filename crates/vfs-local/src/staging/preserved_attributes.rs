@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
-use crate::staging::in_process_entry_lock::LockedFile;
+use crate::staging::entry_lock::LockedFile;
 
 /// The mode bits that a new file inherits. Set-user-id and set-group-id are cleared, as by any write: new content must
 /// not run with the rights of the old content's owner.

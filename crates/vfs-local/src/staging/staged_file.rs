@@ -19,7 +19,7 @@ use crate::fs::errno::from_errno;
 use crate::fs::errno::retry;
 use crate::fs::metadata::Metadata;
 use crate::fs::syscall_probes::is_linkat_refused;
-use crate::staging::in_process_entry_lock::LockedFile;
+use crate::staging::entry_lock::LockedFile;
 use crate::staging::preserved_attributes;
 use crate::staging::reserved_names::{ReservedEntry, create_unique_reserved, lock_against_cleanup};
 use crate::staging::write_times::{make_unique, next_unique_time};

@@ -1,4 +1,4 @@
-//! Search of one file: chooses between the literal search and ripgrep's `Searcher`, and bounds memory and time.
+//! Search of one file, by `LiteralSearch` or ripgrep's `Searcher`, in bounded memory and time.
 
 #[cfg(test)]
 mod tests;

@@ -5,11 +5,11 @@ use serde::Serialize;
 use vfs_core::{Error, ErrorKind, Problem, Result, Version};
 
 use super::value_traversal::visit_values;
+use crate::pinned_value::{discard, hash_value, stage_value};
 use crate::store::{
     Key, Namespace, NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, Staging, StagingToken, Store, StoredMeta,
     StoredValue, WriteId, has_below,
 };
-use crate::value_parts::{discard, hash_value, stage_value};
 
 /// Treatment of a value that exists in the target with different content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use vfs_search::Pool;
 
-use super::concurrency::feed_start_barrier::FeedStartBarrier;
-use super::concurrency::striped_key_locks::StripedKeyLocks;
 use super::config::StoreConfig;
+use super::coordination::feed_start_barrier::FeedStartBarrier;
+use super::coordination::striped_key_locks::StripedKeyLocks;
 use super::view::content_cache::ContentCache;
 use super::view::line_index_cache::LineIndexCache;
 use super::view::name_index::NameIndexes;

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
 use vfs_core::{Error, Result, VfsPath};
 
-use super::concurrency::feed_start_barrier::FeedStartBarrier;
+use super::coordination::feed_start_barrier::FeedStartBarrier;
 use super::view::namespace_view::NamespaceView;
 use crate::store::{ChangePage, ChangeRecord, Changes, Namespace, Sequence, Store};
 

@@ -6,7 +6,7 @@ use futures::stream::{self, StreamExt as _};
 use vfs_core::transfer::DeleteScope;
 use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, Result, VfsPath};
 
-use super::concurrency::backoff::{backoff, contended};
+use super::coordination::backoff::{backoff, contended};
 use super::nontransactional::of_partial_change;
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::PathEntry;

@@ -3,7 +3,7 @@
 use vfs_core::edit::EditMode;
 use vfs_core::{EditRequest, EditResult, Error, Result, edit};
 
-use super::concurrency::backoff::{backoff, contended};
+use super::coordination::backoff::{backoff, contended};
 use super::view::namespace_view::NamespaceView;
 use super::write::NewContent;
 use crate::store::{Precondition, PutOutcome, Store, StoredValue};

@@ -1,6 +1,6 @@
-//! New files, renames and copies over a store without batches. (A recursive delete is in `delete`, and is not compensated.)
+//! New files, renames and copies over a store without batches.
 //!
-//! Each step is atomic, but not all of them together: other clients can observe a rename half done. A failure is compensated as long
+//! A recursive delete is in `delete`, and is not compensated. Each step is atomic, but not all of them together: other clients can observe a rename half done. A failure is compensated as long
 //! as the process lives. A step that was started is awaited even if the caller is gone, as its outcome would be unknown
 //! otherwise. Concurrent writers of `/a` and `/a/b` may both be refused; both files exist only if a process ends between its steps.
 
@@ -19,8 +19,8 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use self::compensation::{SentValue, TransferSourceState, TransferredFile};
 use self::load::{discard_loaded, load, load_current};
 use self::transfer_step_error::TransferStepError;
-use super::concurrency::backoff::{backoff, contended};
-use super::concurrency::completion::within;
+use super::coordination::backoff::{backoff, contended};
+use super::coordination::completion::within;
 use super::transfer::transfer_plan::{FileTransfer, TransferKind, TransferPlan};
 use super::view::namespace_view::NamespaceView;
 use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta};

@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, oneshot};
 use vfs_core::window::ByteRange;
 use vfs_core::{Error, ErrorKind, FileDownloadResponse, FileInfo, ReadRequest, ReadResult, Result, VfsPath, window};
 
-use super::concurrency::shutdown_aware_runtime::ShutdownAwareRuntime;
+use super::coordination::shutdown_aware_runtime::ShutdownAwareRuntime;
 use super::view::namespace_view::{BLOCK_BYTES, NamespaceView, READ_ATTEMPTS, keeps_changing};
 use crate::store::{Store, StoredMeta, StoredValue};
 

@@ -12,11 +12,11 @@ use vfs_core::{Error, ErrorKind, FileWriter, OpenWriterRequest, Operation, Resul
 
 use super::view::namespace_view::NamespaceView;
 use super::write::{NewContent, put_content};
+use crate::pinned_value::discard;
 use crate::store::{
     STAGED_PART_BYTES, StagedContent, Staging, StagingToken, Store, StoredMeta, TimestampSource, ValueContent,
     version_of_hash,
 };
-use crate::value_parts::discard;
 
 /// A file that is written in chunks.
 pub(super) struct StoreWriter<S: Store> {

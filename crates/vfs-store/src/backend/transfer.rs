@@ -7,8 +7,8 @@ use vfs_core::transfer::{TransferMode, check_source_and_target};
 use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, RenameRequest, RenameResult, Result, VfsPath};
 
 use self::transfer_plan::{FileTransfer, TransferKind, TransferPlan};
-use super::concurrency::backoff::{backoff, contended};
-use super::concurrency::completion::run_to_completion;
+use super::coordination::backoff::{backoff, contended};
+use super::coordination::completion::run_to_completion;
 use super::nontransactional;
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::PathEntry;

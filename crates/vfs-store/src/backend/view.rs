@@ -1,4 +1,6 @@
-//! View of a namespace in one call: reads and changes of its files, the directories that their paths imply, and caches of both.
+//! View of a namespace in one call: its files, the directories that their paths imply, and caches.
+//!
+//! Reads and changes go through it.
 
 pub(super) mod candidate_names;
 pub(super) mod content_cache;

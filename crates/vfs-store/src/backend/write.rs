@@ -4,8 +4,8 @@ use bytes::Bytes;
 use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::{Error, ErrorKind, Result, Version, VfsPath, WriteMode, WriteRequest, WriteResult, buffer};
 
-use super::concurrency::backoff::{backoff, contended};
-use super::concurrency::completion::run_to_completion;
+use super::coordination::backoff::{backoff, contended};
+use super::coordination::completion::run_to_completion;
 use super::nontransactional;
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::{PathEntry, above};

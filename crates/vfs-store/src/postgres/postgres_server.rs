@@ -11,8 +11,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::config::PostgresConfig;
-use super::connection::Connection;
 use super::error::{PostgresError, PostgresResult};
+use super::pooled_connection::Connection;
 use super::retry::RetryPolicy;
 use super::statement::{ParameterRef, StatementMode};
 use super::tls;

@@ -14,7 +14,7 @@ use crate::fs::metadata::Metadata;
 use crate::fs::rename_noreplace::rename_new;
 use crate::fs::root::Root;
 use crate::staging::durable_rename::explain_mount_error;
-use crate::staging::in_process_entry_lock::LockedFile;
+use crate::staging::entry_lock::LockedFile;
 use crate::staging::reserved_names::{ReservedEntry, create_reserved, create_unique_reserved, lock_against_cleanup};
 
 /// A staged file whose content is complete, and synced if the durability is full. Only its final name is missing.
@@ -213,7 +213,7 @@ mod tests {
     use crate::config::LocalConfig;
     use crate::config::policies::HardLinks;
     use crate::local_fs::LocalFs;
-    use crate::staging::in_process_entry_lock::LockPurpose;
+    use crate::staging::entry_lock::LockPurpose;
 
     /// Calls `test` right before the staged content `ours` replaces the file `f`, which contains `old`.
     fn run_before_replace(

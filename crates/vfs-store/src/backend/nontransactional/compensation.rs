@@ -8,8 +8,8 @@ use super::super::view::namespace_view::NamespaceView;
 use super::load::{discard_loaded, load, put_loaded, put_retained};
 use super::transfer_step_error::TransferStepError;
 use super::{RollbackOutcome, steady};
+use crate::pinned_value::hash_value;
 use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta, ValueContent};
-use crate::value_parts::hash_value;
 
 /// Description of a value that was sent, by which it is recognised if the store did not answer.
 pub(super) struct SentValue {

@@ -6,10 +6,10 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use super::super::transfer::transfer_plan::TransferKind;
 use super::super::view::namespace_view::NamespaceView;
 use super::transfer_step_error::TransferStepError;
+use crate::pinned_value::{discard, stage_value};
 use crate::store::{
     NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, Staging, Store, StoredMeta, StoredValue, ValueContent,
 };
-use crate::value_parts::{discard, stage_value};
 
 /// Reads the value `stored` at `from` for a put at `to`: into memory, or in parts into the staging of the store if it is large.
 ///

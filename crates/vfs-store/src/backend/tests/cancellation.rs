@@ -13,7 +13,7 @@ use vfs_core::{
 };
 
 use super::{cx, path, probed};
-use crate::backend::concurrency::shutdown_aware_runtime::ShutdownAwareRuntime;
+use crate::backend::coordination::shutdown_aware_runtime::ShutdownAwareRuntime;
 use crate::{MemoryStore, StoreBackend};
 
 /// Runs each operation and returns its error.

@@ -1,4 +1,6 @@
-//! Exactly-once mutations by operation id: a change commits with the record of its result, which a repetition looks up.
+//! Exactly-once mutations by operation id.
+//!
+//! A change commits together with the record of its result, which a repetition looks up.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -14,7 +14,7 @@ use vfs_core::context::DropGuard;
 use vfs_core::tree::{self, ChildKind, Listing, SearchableContent, Tree, TreeEntry};
 use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
 
-use super::super::concurrency::shutdown_aware_runtime::ShutdownAwareRuntime;
+use super::super::coordination::shutdown_aware_runtime::ShutdownAwareRuntime;
 use super::content_cache::CachedContent;
 use super::directory_map::{DirectoryEntries, DirectoryMap, shadowed};
 use super::namespace_view::{BLOCK_BYTES, NamespaceView, keeps_changing};

@@ -1,4 +1,4 @@
-//! Values that are read and staged part by part.
+//! Reads of one version of a value, part by part, to hash it or stage it elsewhere.
 
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, Result, Version};
@@ -6,14 +6,14 @@ use vfs_core::{Error, ErrorKind, Result, Version};
 use crate::store::{Key, STAGED_PART_BYTES, StagedContent, Staging, StagingToken, Store, StoredMeta, version_of_hash};
 
 /// The parts of a value that is the same from the first to the last.
-pub(crate) struct ValuePartReader<'a, S: ?Sized> {
+pub(crate) struct PinnedValueReader<'a, S: ?Sized> {
     store: &'a S,
     key: &'a Key,
     stored: &'a StoredMeta,
     offset: u64,
 }
 
-impl<'a, S: Store + ?Sized> ValuePartReader<'a, S> {
+impl<'a, S: Store + ?Sized> PinnedValueReader<'a, S> {
     /// Returns a reader from the beginning of the value.
     pub(crate) fn new(store: &'a S, key: &'a Key, stored: &'a StoredMeta) -> Self {
         Self { store, key, stored, offset: 0 }
@@ -42,7 +42,7 @@ impl<'a, S: Store + ?Sized> ValuePartReader<'a, S> {
 ///
 /// `conflict` if the value has changed.
 pub(crate) async fn hash_value<S: Store + ?Sized>(store: &S, key: &Key, stored: &StoredMeta) -> Result<Version> {
-    let mut parts = ValuePartReader::new(store, key, stored);
+    let mut parts = PinnedValueReader::new(store, key, stored);
     let mut hasher = blake3::Hasher::new();
     while let Some((_, part)) = parts.next().await? {
         hasher.update(&part);
@@ -60,7 +60,7 @@ pub(crate) async fn stage_value<S: Store + ?Sized>(
     staging: &dyn Staging,
     token: StagingToken,
 ) -> Result<StagedContent> {
-    let mut parts = ValuePartReader::new(store, key, stored);
+    let mut parts = PinnedValueReader::new(store, key, stored);
     let mut hasher = blake3::Hasher::new();
     while let Some((offset, part)) = parts.next().await? {
         hasher.update(&part);
