@@ -79,6 +79,32 @@ fn a_moved_file_whose_place_a_link_has_taken_is_restored() {
 }
 
 #[test]
+fn a_moved_file_that_is_lost_is_kept_although_another_source_is_written_again_as_it_was() {
+    let rewrite = |root: &Path| {
+        fs::create_dir(root.join("x"))?;
+        fs::write(root.join("x/g"), "other")?;
+        fs::write(root.join("x/h"), "h")?;
+        fs::write(root.join("y/g"), "other")?;
+        fs::remove_file(root.join("y/h"))
+    };
+    run(async {
+        let (root, base) = disk(&[("x/g", "g"), ("x/h", "h")], &[]);
+        let interfered = InterferedRename { root: root.path().to_owned(), action: rewrite };
+        let store = Arc::default();
+        let lost = checkpoints(&store, Arc::new(Intercepted::new(Arc::clone(&base), Arc::new(interfered))));
+        lost.rename(&OpContext::new(), RenameRequest::new(path("/x"), path("/y"))).await.expect_err("it is lost");
+        let files = checkpoints(&store, base);
+        let refused = files.undo(&OpContext::new(), 1).await.expect_err("a content would be lost");
+        assert_eq!((refused.kind(), refused.path()), (ErrorKind::Conflict, Some("/x/g")));
+        fs::remove_file(root.path().join("x/g")).expect("the directory is ours");
+        files.undo(&OpContext::new(), 1).await?;
+        assert_eq!((files.read_text("/x/g").await?, files.read_text("/x/h").await?), ("g".into(), "h".into()));
+        assert_eq!(files.read_text("/y/g").await?, "other", "the file of another process stays");
+        Ok(())
+    });
+}
+
+#[test]
 fn a_rename_that_was_rolled_back_has_no_record_and_leaves_older_operations_undoable() {
     run(async {
         let ((_one, one), (_two, two)) = (disk(&[("a", "new")], &[]), disk(&[("b", "older")], &[]));

@@ -59,7 +59,7 @@ use crate::store::{Store, TimestampSource};
 ///   100,000 files took 60 to 160 MiB and 3 to 7 s (SQLite, Postgres, Redis; unoptimised builds), during which no other client can
 ///   change the namespace. Move larger directories in parts.
 /// * A limited listing of one level requests only as many entries as it needs, if the store [lists by key](crate::LevelOrder::Keys);
-///   all but Postgres and a bucket of [`BucketStore::new`](crate::BucketStore::new) do.
+///   all but Postgres and a bucket of `BucketStore::new` do.
 /// * Over a store without batches, the parents and children of a new file are checked again after it was stored, and the file is
 ///   removed if it conflicts with another one. At least one of two such writers is refused. A rename copies every file and then
 ///   deletes the sources in the copied version; other clients can observe it half done, and a failure is rolled back. A recursive

@@ -7,11 +7,11 @@ mod connection;
 mod error;
 mod inspect;
 mod key_names;
-mod limits;
 mod list;
 mod operation_records;
 mod read;
 mod reply;
+mod retention_times;
 mod staging;
 mod value_header;
 
@@ -26,8 +26,8 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use self::change_log::BlockingConnections;
 use self::connection::{RedisClient, RedisRequest};
 use self::key_names::KeyNames;
-use self::limits::MAX_VALUE;
 use self::reply::ReplyParts;
+use self::value_header::MAX_VALUE;
 use crate::store::{
     Batch, BatchOutcome, Changes, Condition, IdempotentOperations, Inspect, Key, LevelOrder, ListRequest, Namespace,
     NewValue, Page, PathStat, Precondition, PutOutcome, Search, Staging, Store, StoreCapabilities, StoredMeta,

@@ -6,7 +6,7 @@ mod commit;
 pub(crate) mod commit_plan;
 mod commit_steps;
 mod discard;
-mod draft_changes;
+mod draft_mutations;
 mod draft_transfers;
 pub(crate) mod overlay_persistence;
 pub(crate) mod overlay_state;

@@ -51,7 +51,8 @@ const DEFAULT_MAX_UNDO: u64 = 1000;
 ///   files at that time; so is at once a delete or rename with an operation id whose path is still there. If another process has
 ///   written a file that a delete or rename removed or replaced, the undo is a `conflict` until that file is gone. A delete is
 ///   taken for one that was never made if all files are there, some with their versions; a rename, if all sources are there, some
-///   file has its content, no target that had a file has changed, and no new target has the content of its source. For other
+///   file has its version or all have their contents, no target that had a file has changed, and no new target has the content of
+///   its source. For other
 ///   changes, the content at that time is taken for that of the change. If the files cannot be read for a reason that is not
 ///   temporary, the change stays in the history, and is settled when it is undone.
 /// * The targets of a copy or rename are recorded with the versions that they have right after it. If another process writes to one

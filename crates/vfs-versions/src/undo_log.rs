@@ -188,7 +188,7 @@ impl UndoLog<'_> {
         renewed: &RenewedVersions,
     ) -> Result<()> {
         match self.save_in_records(files, renewed, Some(record.number)).await {
-            Err(error) if error.is_temporary() || error.kind() == ErrorKind::Cancelled => return Err(error),
+            Err(error) if error.kind() != ErrorKind::Internal => return Err(error),
             // A damaged record keeps neither this one from being removed nor later changes from being made.
             Err(error) => {
                 tracing::warn!(%error, "failed to update undo records, so some older operations cannot be undone")

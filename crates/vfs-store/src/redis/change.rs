@@ -7,9 +7,10 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::RedisStore;
 use super::connection::{AttemptKind, RedisRequest, start};
-use super::limits::{MAX_VALUE, RECEIPT_TTL, RECORD_TTL};
 use super::operation_records;
 use super::reply::{self, ReplyParts};
+use super::retention_times::{RECEIPT_TTL, RECORD_TTL};
+use super::value_header::MAX_VALUE;
 use super::value_header::{self, EncodedFile};
 use crate::store::{
     BatchOutcome, Condition, Namespace, OperationRecord, Precondition, StagingToken, ValueContent, Write, WriteId,

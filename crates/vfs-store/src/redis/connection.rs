@@ -13,7 +13,7 @@ use vfs_core::{Error, Result};
 
 use super::config::RedisConfig;
 use super::error::{RecoveryAction, RequestError};
-use super::limits::RECEIPT_TTL;
+use super::retention_times::RECEIPT_TTL;
 
 const MIN_BACKOFF: Duration = Duration::from_millis(10);
 const MAX_BACKOFF: Duration = Duration::from_secs(1);

@@ -8,8 +8,8 @@ use vfs_core::{Result, buffer};
 
 use super::RedisStore;
 use super::connection::{RedisRequest, start};
-use super::limits::MAX_VALUE;
 use super::reply::{self, ReplyParts};
+use super::value_header::MAX_VALUE;
 use crate::store::{Key, StoredValue};
 
 static READ: LazyLock<Script> =

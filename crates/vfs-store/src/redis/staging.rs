@@ -11,7 +11,7 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::RedisStore;
 use super::connection::{RedisRequest, start};
-use super::limits::MAX_VALUE;
+use super::value_header::MAX_VALUE;
 use crate::store::{Key, Staging, StagingToken};
 
 static STAGE: LazyLock<Script> =

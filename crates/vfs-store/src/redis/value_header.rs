@@ -19,6 +19,9 @@ const MICROSECONDS: u16 = 6;
 /// Size of a head in bytes.
 pub(super) const HEAD: usize = MARK.len() + VERSION + 1 + TIME + 1 + TIME + 1;
 
+/// Maximum size of the content of one file: a string of Redis has at most 512 MiB, including the head of the file.
+pub(super) const MAX_VALUE: u64 = (512 << 20) - HEAD as u64;
+
 /// File as it is encoded for the server: its head and its content, or the size of a staged content.
 #[derive(Debug, Clone)]
 pub(super) struct EncodedFile<'a> {

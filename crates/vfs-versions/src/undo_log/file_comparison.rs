@@ -13,9 +13,11 @@ pub(crate) struct FileComparison {
     /// Paths of files that are as before: with their versions, or for a rename that may not have succeeded with their contents, which a
     /// rollback writes in new versions.
     unchanged: BTreeSet<VfsPath>,
+    /// Paths of files that have their versions.
+    untouched: BTreeSet<VfsPath>,
     /// Targets of a rename that have the content of their sources; all of them if the rename succeeded.
     moved: BTreeSet<VfsPath>,
-    /// Paths of files that another process wrote, as the operation cannot have left them.
+    /// Paths of files that the operation cannot have left: another process wrote them, or a rollback did.
     pub(crate) foreign: BTreeSet<VfsPath>,
 }
 
@@ -46,6 +48,7 @@ impl FileComparison {
                 _ => record.roots.contains(path) || record.files.contains_key(path),
             };
             comparison.unchanged.extend(is_unchanged.then(|| path.clone()));
+            comparison.untouched.extend(has_version.then(|| path.clone()));
             comparison.moved.extend(is_moved.then(|| path.clone()));
             comparison.foreign.extend((!can_be_left).then(|| path.clone()));
         }
@@ -78,7 +81,11 @@ impl FileComparison {
                 has_new_target || record.paths_before().any(is_moved)
             }
             OperationOutcome::Unknown => {
-                has_new_target || record.paths_before().any(is_gone) || !record.paths_before().any(is_unchanged)
+                // Files that were written again may have been moved before, even if they have their old contents.
+                let is_untouched = |path: &VfsPath| self.untouched.contains(path);
+                let may_be_written_again =
+                    record.paths_before().any(|path| !is_unchanged(path)) && !record.paths_before().any(is_untouched);
+                has_new_target || record.paths_before().any(is_gone) || may_be_written_again
             }
         }
     }

@@ -226,17 +226,18 @@ async fn undo_rename(
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
         Err(error) => return Err(error),
     }
-    let mut restored = BTreeMap::new();
-    for (path, current) in files.below(from).await? {
+    let (mut restored, moved_back) = (BTreeMap::new(), files.below(from).await?);
+    let has_every_file = record.paths_before().all(|path| moved_back.contains_key(path));
+    for (path, current) in moved_back {
         // Another process may have written the file meanwhile.
         if files.has_content(&path, Some(&current), record.before(&path)).await? {
             restored.insert(path, current.version);
         }
     }
-    if links.into_iter().all(|path| restored.contains_key(path)) {
+    if has_every_file && links.into_iter().all(|path| restored.contains_key(path)) {
         return Ok(Some(restored));
     }
-    // A link was taken for a moved one, but another process put it in the place of a file.
+    // Another process has removed a file meanwhile, or has put the link in its place.
     let back = RenameRequest::new(from.clone(), to.clone());
     match files.inner.rename(&files.cx.for_cleanup(), back).await {
         Ok(_) => Ok(None),

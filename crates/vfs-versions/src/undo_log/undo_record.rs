@@ -82,9 +82,9 @@ impl UndoRecord {
     /// Completes the record by the present files, and returns the versions of files that were written again with their old contents by
     /// an operation without effect.
     ///
-    /// A file that the operation cannot have left was written by another process. If the operation had an effect and the record has
-    /// the state before of such a file, the undo is a conflict, as it would lose one of the contents; otherwise the record leaves the
-    /// file out. The record of a delete or rename without effect is left with no files.
+    /// If the operation had an effect and the record has the state before of a file that the operation cannot have left, the undo is a
+    /// conflict unless the file has its old content again, as one of the contents would be lost; otherwise the record leaves the file
+    /// out. The record of a delete or rename without effect is left with no files.
     pub(crate) async fn complete_by_files(
         &mut self,
         files: &CallerFiles<'_>,
