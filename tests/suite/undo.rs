@@ -20,11 +20,12 @@ fn checkpoints(store: &Arc<MemoryBackend>, files: Arc<dyn Backend>) -> Checkpoin
     Checkpoints::new(Arc::<MemoryBackend>::clone(store), path("/checkpoints")).over(files)
 }
 
-/// Performs a rename, then an action of another process, and loses the response.
+/// Performs each rename, and after it an action of another process. The response may be lost.
 #[derive(Debug)]
 struct InterferedRename {
     root: PathBuf,
     action: fn(&Path) -> std::io::Result<()>,
+    loses_response: bool,
 }
 
 impl Interceptor for InterferedRename {
@@ -38,7 +39,7 @@ impl Interceptor for InterferedRename {
             return Ok(output);
         }
         (self.action)(&self.root).expect("the directory is ours");
-        Err(Error::of(ErrorKind::Unavailable))
+        if self.loses_response { Err(Error::of(ErrorKind::Unavailable)) } else { Ok(output) }
     }
 
     fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
@@ -63,7 +64,7 @@ fn a_moved_file_whose_place_a_link_has_taken_is_restored() {
     for action in [replace_file as fn(&Path) -> _, replace_directory, replace_file_by_link_to_another] {
         run(async {
             let (root, base) = disk(&[("x/sub/g", "g"), ("x/h", "h")], &[]);
-            let interfered = InterferedRename { root: root.path().to_owned(), action };
+            let interfered = InterferedRename { root: root.path().to_owned(), action, loses_response: true };
             let store = Arc::default();
             let lost = checkpoints(&store, Arc::new(Intercepted::new(Arc::clone(&base), Arc::new(interfered))));
             let renamed = lost.rename(&OpContext::new(), RenameRequest::new(path("/x"), path("/y"))).await;
@@ -89,7 +90,7 @@ fn a_moved_file_that_is_lost_is_kept_although_another_source_is_written_again_as
     };
     run(async {
         let (root, base) = disk(&[("x/g", "g"), ("x/h", "h")], &[]);
-        let interfered = InterferedRename { root: root.path().to_owned(), action: rewrite };
+        let interfered = InterferedRename { root: root.path().to_owned(), action: rewrite, loses_response: true };
         let store = Arc::default();
         let lost = checkpoints(&store, Arc::new(Intercepted::new(Arc::clone(&base), Arc::new(interfered))));
         lost.rename(&OpContext::new(), RenameRequest::new(path("/x"), path("/y"))).await.expect_err("it is lost");
@@ -100,6 +101,24 @@ fn a_moved_file_that_is_lost_is_kept_although_another_source_is_written_again_as
         files.undo(&OpContext::new(), 1).await?;
         assert_eq!((files.read_text("/x/g").await?, files.read_text("/x/h").await?), ("g".into(), "h".into()));
         assert_eq!(files.read_text("/y/g").await?, "other", "the file of another process stays");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_file_that_is_removed_right_after_an_undo_moved_it_is_restored() {
+    let remove = |root: &Path| match fs::remove_file(root.join("x/g")) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    };
+    run(async {
+        let (root, base) = disk(&[("x/g", "g"), ("x/h", "h")], &[]);
+        let interfered = InterferedRename { root: root.path().to_owned(), action: remove, loses_response: false };
+        let files = checkpoints(&Arc::default(), Arc::new(Intercepted::new(base, Arc::new(interfered))));
+        files.rename(&OpContext::new(), RenameRequest::new(path("/x"), path("/y"))).await?;
+        files.undo(&OpContext::new(), 1).await?;
+        assert_eq!((files.read_text("/x/g").await?, files.read_text("/x/h").await?), ("g".into(), "h".into()));
+        assert!(!files.exists("/y").await?);
         Ok(())
     });
 }

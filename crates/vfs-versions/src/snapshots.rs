@@ -52,9 +52,8 @@ const DEFAULT_MAX_UNDO: u64 = 1000;
 ///   written a file that a delete or rename removed or replaced, the undo is a `conflict` until that file is gone. A delete is
 ///   taken for one that was never made if all files are there, some with their versions; a rename, if all sources are there, some
 ///   file has its version or all have their contents, no target that had a file has changed, and no new target has the content of
-///   its source. For other
-///   changes, the content at that time is taken for that of the change. If the files cannot be read for a reason that is not
-///   temporary, the change stays in the history, and is settled when it is undone.
+///   its source. For other changes, the content at that time is taken for that of the change. If the files cannot be read for a
+///   reason that is not temporary, the change stays in the history, and is settled when it is undone.
 /// * The targets of a copy or rename are recorded with the versions that they have right after it. If another process writes to one
 ///   in between, an undo takes its content for that of the operation.
 /// * The last 1,000 operations can be undone, or the number set by [`max_undo`](Self::max_undo). Contents that only older operations

@@ -108,9 +108,10 @@ impl CheckpointedBackend {
     ///   could not be recorded, can be repeated.
     /// * If an operation cannot be undone, older ones are not undone either: the error says how many newer ones were, and
     ///   [`history`](Self::history) lists the rest. If there are fewer operations than requested, all of them are undone.
-    /// * A rename is undone by a rename if no file was replaced, was added or was removed since, each link leads to its old
-    ///   content again, and no excluded path is at, above or below its target. Everything else is undone by writing and deleting files: contents are restored, but not
-    ///   permissions, times, links or directories without files.
+    /// * A rename is undone by a rename if no file was replaced, was added or was removed since, each link that led to no
+    ///   file at its new path leads to its old content again, and no excluded path is at, above or below its target. Everything
+    ///   else is undone by writing and deleting files: contents are restored, but not permissions, times, links or directories
+    ///   without files.
     /// * An undone operation leaves the history, and cannot be redone.
     ///
     /// # Errors

@@ -13,12 +13,12 @@ pub(crate) struct FileComparison {
     /// Paths of files that are as before: with their versions, or for a rename that may not have succeeded with their contents, which a
     /// rollback writes in new versions.
     unchanged: BTreeSet<VfsPath>,
-    /// Paths of files that have their versions.
-    untouched: BTreeSet<VfsPath>,
+    /// Paths of files that have the versions recorded before the operation.
+    same_version: BTreeSet<VfsPath>,
     /// Targets of a rename that have the content of their sources; all of them if the rename succeeded.
     moved: BTreeSet<VfsPath>,
     /// Paths of files that the operation cannot have left: another process wrote them, or a rollback did.
-    pub(crate) foreign: BTreeSet<VfsPath>,
+    pub(crate) not_left: BTreeSet<VfsPath>,
 }
 
 impl FileComparison {
@@ -48,9 +48,9 @@ impl FileComparison {
                 _ => record.roots.contains(path) || record.files.contains_key(path),
             };
             comparison.unchanged.extend(is_unchanged.then(|| path.clone()));
-            comparison.untouched.extend(has_version.then(|| path.clone()));
+            comparison.same_version.extend(has_version.then(|| path.clone()));
             comparison.moved.extend(is_moved.then(|| path.clone()));
-            comparison.foreign.extend((!can_be_left).then(|| path.clone()));
+            comparison.not_left.extend((!can_be_left).then(|| path.clone()));
         }
         Ok(comparison)
     }
@@ -82,9 +82,9 @@ impl FileComparison {
             }
             OperationOutcome::Unknown => {
                 // Files that were written again may have been moved before, even if they have their old contents.
-                let is_untouched = |path: &VfsPath| self.untouched.contains(path);
-                let may_be_written_again =
-                    record.paths_before().any(|path| !is_unchanged(path)) && !record.paths_before().any(is_untouched);
+                let has_same_version = |path: &VfsPath| self.same_version.contains(path);
+                let may_be_written_again = record.paths_before().any(|path| !is_unchanged(path))
+                    && !record.paths_before().any(has_same_version);
                 has_new_target || record.paths_before().any(is_gone) || may_be_written_again
             }
         }

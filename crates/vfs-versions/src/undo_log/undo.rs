@@ -130,13 +130,16 @@ impl UndoLog<'_> {
                 return Ok((renewed, 0));
             }
         }
-        let present = record.present_files(files).await?;
-        let plan = UndoPlan::new(files, &record, &present).await?;
-        if plan.is_whole
-            && let Some(versions) = undo_rename(files, &record, &present).await?
-        {
-            let moved = record.paths_before().count() as u64;
-            return Ok((renewed_versions(&record, versions), moved));
+        let mut present = record.present_files(files).await?;
+        let mut plan = UndoPlan::new(files, &record, &present).await?;
+        if plan.is_whole && record.operation == Operation::Rename {
+            if let Some(versions) = undo_rename(files, &record, &present).await? {
+                let moved = record.paths_before().count() as u64;
+                return Ok((renewed_versions(&record, versions), moved));
+            }
+            // The files may be back in their old places, apart from those that another process has removed meanwhile.
+            present = record.present_files(files).await?;
+            plan = UndoPlan::new(files, &record, &present).await?;
         }
         let to_capture = present.into_iter().filter(|(path, _)| plan.to_change.contains(path)).collect();
         let captured = self.store.capture(files, to_capture, &StoredFiles::new()).await?;
@@ -190,7 +193,8 @@ impl UndoPlan {
 }
 
 /// Undoes a rename by a rename, which preserves permissions, times, links and directories without files. Returns `None` if that
-/// is not possible: a file was replaced, was added or removed since, is excluded, or has given its place to a link.
+/// is not possible, or does not restore every file: one was replaced, was added or removed, is excluded, or has given its place
+/// to a link.
 async fn undo_rename(
     files: &CallerFiles<'_>,
     record: &UndoRecord,
@@ -234,13 +238,14 @@ async fn undo_rename(
             restored.insert(path, current.version);
         }
     }
-    if has_every_file && links.into_iter().all(|path| restored.contains_key(path)) {
-        return Ok(Some(restored));
+    if links.into_iter().all(|path| restored.contains_key(path)) {
+        return Ok(has_every_file.then_some(restored));
     }
-    // Another process has removed a file meanwhile, or has put the link in its place.
+    // Another process has put a link in the place of a file.
     let back = RenameRequest::new(from.clone(), to.clone());
     match files.inner.rename(&files.cx.for_cleanup(), back).await {
         Ok(_) => Ok(None),
+        Err(error) if error.is_absence() => Ok(None),
         Err(error) => Err(error.with_consequence(format_args!("the files are at '{from}'"))),
     }
 }

@@ -99,9 +99,9 @@ impl UndoRecord {
             self.is_done = true;
             return Ok(renewed);
         }
-        let is_foreign = |path: &VfsPath| comparison.foreign.contains(path);
-        self.files.retain(|path, touched| !is_foreign(path) || (had_effect && touched.before.is_some()));
-        present.retain(|path, _| !is_foreign(path));
+        let is_not_left = |path: &VfsPath| comparison.not_left.contains(path);
+        self.files.retain(|path, touched| !is_not_left(path) || (had_effect && touched.before.is_some()));
+        present.retain(|path, _| !is_not_left(path));
         self.complete(versions(present));
         Ok(RenewedVersions::new())
     }
