@@ -34,6 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("vfs-virtual-shell", &["vfs-core"]),
+    ("vfs-tools", &["vfs-core"]),
     ("vfs-testkit", &["vfs-core"]),
     ("vfs-store-testkit", &["vfs-core", "vfs-store", "vfs-testkit"]),
     (
@@ -70,6 +71,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "vfs-remote",
             "vfs-sandbox",
             "vfs-virtual-shell",
+            "vfs-tools",
         ],
     ),
     (
@@ -88,6 +90,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "vfs-shell",
             "vfs-sandbox",
             "vfs-virtual-shell",
+            "vfs-tools",
         ],
     ),
 ];

@@ -19,4 +19,5 @@ mod policy;
 mod quota_links;
 mod shadows;
 mod sources;
+mod tools;
 mod undo;

@@ -193,6 +193,7 @@
 //! | `search` | yes | `search`: the search engine, for backends of your own |
 //! | `shell` | no | `shell`: commands on the host, beside the files of a local root (Linux only) |
 //! | `store` | no | `store`: files in a store; `sqlite`, `postgres`, `redis` and `object-store` (also `gcp`, `azure`) include it |
+//! | `tools` | no | `tools`: tools that a model calls, over any backend |
 //! | `versions` | yes | `versions`: copy-on-write overlays, checkpoints and undo |
 //! | `virtual-shell` | no | `virtual_shell`: commands without processes, on the files of any backend |
 //!
@@ -221,6 +222,8 @@ pub use vfs_search as search;
 pub use vfs_shell as shell;
 #[cfg(feature = "store")]
 pub use vfs_store as store;
+#[cfg(feature = "tools")]
+pub use vfs_tools as tools;
 #[cfg(feature = "versions")]
 pub use vfs_versions as versions;
 #[cfg(feature = "virtual-shell")]
@@ -272,6 +275,8 @@ pub use vfs_sandbox::{OsSandbox, SandboxConfig};
 pub use vfs_shell::{LocalShellBackend, ShellConfig};
 #[cfg(feature = "store")]
 pub use vfs_store::{NamespaceSource, Store, StoreBackend, StoreConfig, StoreUrl, open_store};
+#[cfg(feature = "tools")]
+pub use vfs_tools::{ToolOutcome, ToolSet};
 #[cfg(feature = "versions")]
 pub use vfs_versions::{Checkpoints, CommitResult, OverlayBackend};
 #[cfg(feature = "virtual-shell")]

@@ -5,6 +5,7 @@ mod execution;
 mod integer_parser;
 mod namespace;
 mod store;
+mod tool;
 
 use std::path::PathBuf;
 
@@ -23,6 +24,7 @@ pub(crate) use self::namespace::{
     MountsArgs, OverlayArgs, PolicyCommand, RestoreArgs, UndoArgs, WatchArgs,
 };
 pub(crate) use self::store::{StoreArgs, StoreBackupArgs, StoreCommand, StoreCopyArgs};
+pub(crate) use self::tool::{ToolArgs, ToolCommand};
 use crate::version::VERSION;
 
 // Paragraphs are one line each: clap breaks them where the terminal ends.
@@ -128,6 +130,9 @@ pub(crate) enum Command {
     /// Answer JSON requests from standard input, one per line
     #[command(after_help = batch::BATCH_EXAMPLES)]
     Batch(BatchArgs),
+    /// List the tools that a model is given, and call them
+    #[command(after_help = tool::TOOL_EXAMPLES)]
+    Tool(ToolArgs),
     /// Run a command: on the host, in a sandbox, or in a virtual shell
     #[command(after_help = execution::EXEC_EXAMPLES)]
     Exec(ExecArgs),

@@ -26,6 +26,7 @@ mod rm;
 mod sandbox;
 mod stat;
 mod store;
+mod tool;
 mod transfer;
 mod undo;
 mod watch;
@@ -113,6 +114,7 @@ async fn run_on_session(
         Command::Glob(args) => glob::run(session, out, args).await,
         Command::Grep(args) => grep::run(session, out, args).await,
         Command::Batch(args) => batch::run(session, out, args).await,
+        Command::Tool(args) => tool::run(session, out, args).await,
         Command::Exec(args) => exec::run(session, out, args, backend.keep_job.clone()).await,
         Command::Jobs(args) => jobs::run(out, args).await,
         Command::Watch(args) => watch::run(session, out, args).await,

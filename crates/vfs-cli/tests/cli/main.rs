@@ -22,6 +22,7 @@ mod policy;
 mod search;
 mod store;
 mod terminal;
+mod tool;
 mod watch;
 
 use std::fs;

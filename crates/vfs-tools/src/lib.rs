@@ -1,0 +1,29 @@
+//! Tools by which a model reads, searches and edits the files of any backend.
+//!
+//! A tool has parameters, which are data: [`input_schema`] shows them to a model, and [`Arguments`] reads what the model sends.
+//! Arguments are read leniently, as models misspell names and send numbers as text; what cannot be read is an error whose text
+//! says which argument, what came, and what is allowed.
+
+mod action;
+mod annotations;
+mod api_forms;
+mod arguments;
+mod outcome;
+mod parameter;
+mod profile;
+mod profiles;
+mod python_list;
+mod schema;
+mod tool;
+mod tool_definition;
+mod tool_set;
+
+pub use self::action::Effect;
+pub use self::annotations::Annotations;
+pub use self::arguments::{Argument, ArgumentError, Arguments};
+pub use self::outcome::{ChangedFile, FailureKind, Part, ToolOutcome};
+pub use self::parameter::{Parameter, ParameterKind, Presence};
+pub use self::profile::Profile;
+pub use self::schema::{SchemaForm, input_schema};
+pub use self::tool::Tool;
+pub use self::tool_set::ToolSet;

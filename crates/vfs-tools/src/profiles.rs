@@ -1,0 +1,3 @@
+//! Profiles as data.
+
+pub(crate) mod deepagents;

@@ -1,0 +1,276 @@
+//! Names, parameters and descriptions.
+
+use std::time::Duration;
+
+use vfs_core::search::HiddenNames;
+use vfs_core::{
+    DeleteRequest, EditRequest, ExecuteRequest, GlobRequest, GrepOutput, GrepRequest, LsRequest, ReadRequest,
+    WriteMode, WriteRequest,
+};
+
+use super::{MAX_CHARACTERS, MAX_ENTRIES};
+use crate::action::Action;
+use crate::annotations::Annotations;
+use crate::arguments::{ArgumentError, Arguments};
+use crate::parameter::{Parameter, ParameterKind};
+use crate::tool_definition::{Needs, ToolDefinition};
+
+/// The tools of release 0.4.
+pub(crate) const CLASSIC: &[ToolDefinition] =
+    &[LS, READ_FILE, WRITE_NEW_FILE, EDIT_FILE, GLOB_FROM_ROOT, GREP_WITHOUT_LIMIT, EXECUTE];
+
+/// The tools of release 0.7.
+pub(crate) const CURRENT: &[ToolDefinition] = &[LS, READ_FILE, WRITE_FILE, EDIT_FILE, DELETE, GLOB, GREP, EXECUTE];
+
+/// Number of lines of a window, unless the call says otherwise.
+const DEFAULT_LINES: u64 = 100;
+
+/// Maximum number of matches of a search, unless the call says otherwise.
+const DEFAULT_MATCHES: u64 = 1000;
+
+/// Maximum size of the matches of a search, several times what is shown.
+const MAX_MATCHED_BYTES: u64 = 1 << 20;
+
+const FROM_0: ParameterKind = ParameterKind::Integer { min: 0, max: i64::MAX };
+const FROM_1: ParameterKind = ParameterKind::Integer { min: 1, max: i64::MAX };
+const SECONDS: ParameterKind = ParameterKind::Integer { min: 0, max: MAX_TIMEOUT.as_secs() as i64 };
+const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
+
+const FILE_PATH: Parameter =
+    Parameter::required("file_path", ParameterKind::Path, "Absolute path of the file.").aliases(&["path", "file"]);
+const CONTENT: Parameter = Parameter::required("content", ParameterKind::Text, "Content of the file.").aliases(&[
+    "text",
+    "contents",
+    "file_text",
+]);
+const SEARCH_PATH: Parameter = Parameter::optional("path", ParameterKind::Path, "Directory to search in. Default '/'.")
+    .aliases(&["directory", "dir_path"]);
+
+const LS: ToolDefinition = ToolDefinition {
+    name: "ls",
+    parameters: &[Parameter::required("path", ParameterKind::Path, "Absolute path of the directory.")
+        .aliases(&["directory", "dir_path"])],
+    annotations: Annotations::read_only("List a directory"),
+    needs: Needs::Files,
+    description: |_| {
+        "Lists the files and directories in a directory; the path of a directory ends in '/'. Use it to find the file to read."
+            .to_owned()
+    },
+    action: |arguments| Ok(Action::List(LsRequest::new(arguments.required_path("path")?).limit(MAX_ENTRIES))),
+};
+
+const READ_FILE: ToolDefinition = ToolDefinition {
+    name: "read_file",
+    parameters: &[
+        FILE_PATH,
+        Parameter::optional("offset", FROM_0, "Number of lines to skip. Default 0."),
+        Parameter::optional("limit", FROM_1, "Maximum number of lines. Default 100."),
+    ],
+    annotations: Annotations::read_only("Read a file"),
+    needs: Needs::Files,
+    description: |offered| {
+        let edit = if offered.changes { " Read a file before you edit it." } else { "" };
+        format!(
+            "Reads a file, by default its first 100 lines. For more, call again with `offset` and `limit`: offset=100, limit=200 \
+             shows the lines 101 to 300. An image is shown as an image. Read several files by calls in parallel.{edit}"
+        )
+    },
+    action: |arguments| {
+        let (offset, limit) =
+            (arguments.count("offset").unwrap_or(0), arguments.count("limit").unwrap_or(DEFAULT_LINES));
+        let window = ReadRequest::new(arguments.required_path("file_path")?).lines(offset, limit);
+        Ok(Action::Read(window.max_bytes(MAX_CHARACTERS as u64)))
+    },
+};
+
+const WRITE_NEW_FILE: ToolDefinition = ToolDefinition {
+    name: "write_file",
+    parameters: &[FILE_PATH, CONTENT],
+    annotations: Annotations::destructive("Write a new file").additive(),
+    needs: Needs::WritableFiles,
+    description: |_| {
+        "Creates a file, and the directories above it. A file that exists is not replaced: change it with edit_file."
+            .to_owned()
+    },
+    action: |arguments| written(arguments).map(Action::Write),
+};
+
+const WRITE_FILE: ToolDefinition = ToolDefinition {
+    name: "write_file",
+    parameters: &[FILE_PATH, CONTENT],
+    annotations: Annotations::destructive("Write a file"),
+    needs: Needs::WritableFiles,
+    description: |_| {
+        "Writes a file, and creates the directories above it. A file that exists is replaced as a whole: prefer edit_file for a \
+         change."
+            .to_owned()
+    },
+    action: |arguments| Ok(Action::Write(written(arguments)?.mode(WriteMode::Overwrite))),
+};
+
+const EDIT_FILE: ToolDefinition = ToolDefinition {
+    name: "edit_file",
+    parameters: &[
+        FILE_PATH,
+        Parameter::required("old_string", ParameterKind::Text, "Text to replace, exactly as it is in the file.")
+            .aliases(&["old_str", "oldText", "old"]),
+        Parameter::required("new_string", ParameterKind::Text, "Text in its place.")
+            .aliases(&["new_str", "newText", "new"]),
+        Parameter::optional(
+            "replace_all",
+            ParameterKind::Boolean,
+            "Whether to replace every occurrence. Default false.",
+        ),
+    ],
+    annotations: Annotations::destructive("Edit a file"),
+    needs: Needs::WritableFiles,
+    description: |_| {
+        "Replaces a text in a file by another one. `old_string` has to be in the file exactly once, with its indentation and \
+         without anything that read_file adds, unless `replace_all` is true."
+            .to_owned()
+    },
+    action: |arguments| {
+        let (old, new) = (arguments.required_text("old_string")?, arguments.required_text("new_string")?);
+        let edit = EditRequest::new(arguments.required_path("file_path")?, old, new);
+        Ok(Action::Edit(if arguments.boolean("replace_all") == Some(true) { edit.replace_all() } else { edit }))
+    },
+};
+
+const DELETE: ToolDefinition = ToolDefinition {
+    name: "delete",
+    parameters: &[FILE_PATH],
+    annotations: Annotations::destructive("Delete a file or directory"),
+    needs: Needs::WritableFiles,
+    description: |_| "Deletes a file, or a directory with everything below it.".to_owned(),
+    action: |arguments| Ok(Action::Delete(DeleteRequest::new(arguments.required_path("file_path")?).recursive())),
+};
+
+const GLOB_PATTERN: Parameter = Parameter::required(
+    "pattern",
+    ParameterKind::Text,
+    "Pattern such as '**/*.py': `*` for any characters of a name, `**` for any directories, `?` for one character.",
+)
+.aliases(&["glob"]);
+
+const GLOB_FROM_ROOT: ToolDefinition = ToolDefinition {
+    name: "glob",
+    parameters: &[GLOB_PATTERN, SEARCH_PATH],
+    annotations: Annotations::read_only("Find files by name"),
+    needs: Needs::Files,
+    description: |_| {
+        "Finds files by a pattern, and returns absolute paths. '*.txt' finds the files of the directory itself, '**/*.txt' also \
+         those below."
+            .to_owned()
+    },
+    // In this release, a pattern without '/' is one of the directory itself.
+    action: |arguments| {
+        let pattern = arguments.required_text("pattern")?;
+        Ok(Action::Glob(found(arguments, format!("/{}", pattern.trim_start_matches('/')))))
+    },
+};
+
+const GLOB: ToolDefinition = ToolDefinition {
+    name: "glob",
+    parameters: &[GLOB_PATTERN, SEARCH_PATH],
+    annotations: Annotations::read_only("Find files by name"),
+    needs: Needs::Files,
+    description: |_| {
+        "Finds files by a pattern, and returns absolute paths. A pattern without '/' is one of names at any depth, one with '/' of paths \
+         below `path`; '/*.py' finds the files of the directory itself. A leading dot has to be in the pattern."
+            .to_owned()
+    },
+    action: |arguments| Ok(Action::Glob(found(arguments, arguments.required_text("pattern")?))),
+};
+
+const GREP_PATTERN: Parameter =
+    Parameter::required("pattern", ParameterKind::Text, "Literal text, not a regular expression.")
+        .aliases(&["query", "text"]);
+const GREP_GLOB: Parameter =
+    Parameter::optional("glob", ParameterKind::Text, "Pattern of the files to search, such as '*.py'.")
+        .aliases(&["include"]);
+const OUTPUT_MODE: Parameter = Parameter::optional(
+    "output_mode",
+    ParameterKind::Choice(&["files_with_matches", "content", "count"]),
+    "'files_with_matches' (default): paths; 'content': matching lines with numbers; 'count': number of matches of each file.",
+);
+
+const GREP_WITHOUT_LIMIT: ToolDefinition = ToolDefinition {
+    name: "grep",
+    parameters: &[GREP_PATTERN, SEARCH_PATH, GREP_GLOB, OUTPUT_MODE],
+    annotations: Annotations::read_only("Search in files"),
+    needs: Needs::Files,
+    description: |_| "Searches files for a literal text. Hidden and ignored files are left out.".to_owned(),
+    action: |arguments| Ok(Action::Search(searched(arguments)?.limit(MAX_ENTRIES))),
+};
+
+const GREP: ToolDefinition = ToolDefinition {
+    name: "grep",
+    parameters: &[
+        GREP_PATTERN,
+        SEARCH_PATH,
+        GREP_GLOB,
+        OUTPUT_MODE,
+        Parameter::optional(
+            "max_count",
+            FROM_1,
+            "Maximum number of results: of matching lines, or of files. Default 1000.",
+        ),
+    ],
+    annotations: Annotations::read_only("Search in files"),
+    needs: Needs::Files,
+    description: |offered| {
+        let regex = if offered.shell { " For a regular expression, run `rg` by execute." } else { "" };
+        format!("Searches files for a literal text. Hidden and ignored files are left out.{regex}")
+    },
+    action: |arguments| {
+        Ok(Action::Search(searched(arguments)?.limit(arguments.count("max_count").unwrap_or(DEFAULT_MATCHES))))
+    },
+};
+
+const EXECUTE: ToolDefinition = ToolDefinition {
+    name: "execute",
+    parameters: &[
+        Parameter::required("command", ParameterKind::Text, "Command line.").aliases(&["cmd"]),
+        Parameter::optional("timeout", SECONDS, "Seconds after which the command is stopped; 0 for an hour."),
+    ],
+    annotations: Annotations::destructive("Run a command"),
+    needs: Needs::Shell,
+    description: |offered| {
+        let edit = if offered.changes { ", edit_file" } else { "" };
+        format!(
+            "Runs a command in a shell, and returns its standard output and standard error with the exit code. Quote paths with spaces. \
+             Prefer read_file{edit}, glob and grep to commands such as cat, sed, find and grep."
+        )
+    },
+    action: |arguments| {
+        let request = ExecuteRequest::new(arguments.required_text("command")?).max_output_bytes(MAX_CHARACTERS as u64);
+        Ok(Action::Execute(match arguments.count("timeout") {
+            None => request,
+            Some(0) => request.timeout(MAX_TIMEOUT),
+            Some(seconds) => request.timeout(Duration::from_secs(seconds)),
+        }))
+    },
+};
+
+fn written(arguments: &Arguments) -> Result<WriteRequest, ArgumentError> {
+    Ok(WriteRequest::new(arguments.required_path("file_path")?, arguments.required_text("content")?))
+}
+
+fn found(arguments: &Arguments, pattern: String) -> GlobRequest {
+    let request = GlobRequest::new(pattern).path(arguments.path_or_root("path"));
+    request.hidden_names(HiddenNames::Spelled).no_ignore().limit(MAX_ENTRIES)
+}
+
+fn searched(arguments: &Arguments) -> Result<GrepRequest, ArgumentError> {
+    let output = match arguments.text("output_mode") {
+        Some("content") => GrepOutput::Matches,
+        Some("count") => GrepOutput::Counts,
+        _ => GrepOutput::Files,
+    };
+    let request = GrepRequest::literal(arguments.required_text("pattern")?);
+    let request = request.path(arguments.path_or_root("path")).output(output).max_result_bytes(MAX_MATCHED_BYTES);
+    Ok(match arguments.text("glob") {
+        None | Some("") => request,
+        Some(glob) => request.glob(glob),
+    })
+}

@@ -1,0 +1,47 @@
+//! Tools as data of a profile.
+
+use crate::action::Action;
+use crate::annotations::Annotations;
+use crate::arguments::{ArgumentError, Arguments};
+use crate::parameter::Parameter;
+
+/// A tool of a profile.
+#[derive(Debug)]
+pub(crate) struct ToolDefinition {
+    pub(crate) name: &'static str,
+    pub(crate) parameters: &'static [Parameter],
+    pub(crate) annotations: Annotations,
+    pub(crate) needs: Needs,
+    /// Returns the description, which names only tools that are offered.
+    pub(crate) description: fn(Offered) -> String,
+    /// Returns what a call with these arguments does.
+    pub(crate) action: fn(&Arguments) -> Result<Action, ArgumentError>,
+}
+
+/// What a tool needs of the backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Files that can be read, which every backend has.
+    Files,
+    /// Files that can be changed.
+    WritableFiles,
+    /// A shell.
+    Shell,
+}
+
+/// What is offered to the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Offered {
+    pub(crate) changes: bool,
+    pub(crate) shell: bool,
+}
+
+impl Offered {
+    pub(crate) fn has(self, needs: Needs) -> bool {
+        match needs {
+            Needs::Files => true,
+            Needs::WritableFiles => self.changes,
+            Needs::Shell => self.shell,
+        }
+    }
+}
