@@ -416,7 +416,7 @@ mod tests {
     ];
 
     fn read(arguments: Value) -> Result<Arguments, String> {
-        let directory = VfsPath::parse("/work").expect("a valid path");
+        let directory = VfsPath::parse("/project").expect("a valid path");
         Arguments::read(&arguments, PARAMETERS, &directory).map_err(|error| error.to_string())
     }
 
@@ -424,7 +424,7 @@ mod tests {
     fn names_and_values_are_read_as_models_write_them() {
         for (written, name, expected) in [
             (json!({ "path": "/a" }), "path", json!("/a")),
-            (json!({ "file_path": "a/b" }), "path", json!("/work/a/b")),
+            (json!({ "file_path": "a/b" }), "path", json!("/project/a/b")),
             (json!({ "FilePath": "/a " }), "path", json!("/a ")),
             (json!({ "path": "file:///a" }), "path", json!("/a")),
             (json!({ "path": "/a", "file_path": "/b" }), "path", json!("/a")),

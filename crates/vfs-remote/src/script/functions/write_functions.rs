@@ -1,4 +1,4 @@
-//! Shell function for writes: conditional replacement of a file.
+//! Shell functions for writes: conditional replacement of a file.
 
 /// Functions that write a file with the output of `body`, or with the content of `u` or `staged`: `put new`, `put
 /// over`, `put if EXPECTED` or `put add MAX_OLD_SIZE`. The arguments of `put_at_once` may follow `put over ANYTHING`
