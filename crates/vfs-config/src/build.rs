@@ -26,7 +26,7 @@ use self::protected_host_files::ProtectedHostFiles;
 use self::storage_registry::StorageRegistry;
 use crate::configured_backend::ConfiguredBackend;
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::host_files;
+use crate::host_paths;
 use crate::layer_handle::{LayerHandle, LayerScope};
 use crate::namespace_spec::NamespaceSpec;
 use crate::tables::LayerTable;
@@ -114,5 +114,5 @@ pub(crate) async fn open_audit_logs(
 }
 
 fn resolve_base(base: &Path) -> Result<PathBuf, ConfigError> {
-    host_files::real_directory(base).map_err(|error| ConfigError::open_directory("base directory", base, error))
+    host_paths::real_directory(base).map_err(|error| ConfigError::open_directory("base directory", base, error))
 }

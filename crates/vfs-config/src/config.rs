@@ -12,7 +12,7 @@ use crate::config_text::ConfigText;
 use crate::config_validator;
 use crate::configured_backend::ConfiguredBackend;
 use crate::error::ConfigError;
-use crate::host_files;
+use crate::host_paths;
 use crate::layer_handle::LayerHandle;
 use crate::namespace_spec::NamespaceSpec;
 use crate::parse;
@@ -48,7 +48,7 @@ pub struct Config {
 
 impl Config {
     /// Maximum length of a configuration file in bytes, 1 MiB.
-    pub const MAX_LEN: u64 = host_files::MAX_CONFIG_LEN;
+    pub const MAX_LEN: u64 = ConfigText::MAX_LEN;
 
     /// Parses and validates `text`.
     ///
@@ -66,7 +66,7 @@ impl Config {
     /// Returns an error if the file cannot be read, is not UTF-8 or is longer than [`Config::MAX_LEN`], and those of
     /// [`Config::parse`].
     pub async fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
-        Self::from_source(host_files::read_source(path.as_ref()).await?)
+        Self::from_source(ConfigText::read(path.as_ref()).await?)
     }
 
     fn from_source(source: ConfigText) -> Result<Self, ConfigError> {
@@ -97,7 +97,7 @@ impl Config {
 
     /// Returns the directory of the configuration file, which host paths are relative to by default.
     pub fn directory(&self) -> Option<PathBuf> {
-        self.file().map(host_files::directory_of)
+        self.file().map(host_paths::directory_of)
     }
 
     /// Opens the namespace, with relative host paths below `base`.

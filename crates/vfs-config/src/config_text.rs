@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
+use vfs_core::{Backend as _, ErrorKind, OpContext};
 
 use crate::error::{ConfigError, ConfigErrorKind, Position};
+use crate::host_paths::open_parent;
 use crate::redaction::redact_urls;
 
 /// The text of a configuration or rules file.
@@ -25,8 +27,40 @@ impl fmt::Debug for ConfigText {
 }
 
 impl ConfigText {
+    /// Maximum length of a file in bytes, 1 MiB.
+    pub(crate) const MAX_LEN: u64 = 1 << 20;
+
     pub(crate) fn new(file: Option<PathBuf>, text: &str) -> Self {
         Self { file, text: Arc::from(text) }
+    }
+
+    /// Reads the text of the file `path`.
+    pub(crate) async fn read(path: &Path) -> Result<Self, ConfigError> {
+        let unreadable = |message: &str| ConfigError::new(ConfigErrorKind::Unreadable, message).in_file(path);
+        let failed = |error: vfs_core::Error| {
+            let reason = match error.kind() {
+                ErrorKind::NotFound => "the file does not exist; create it, or name another one",
+                ErrorKind::IsADirectory => "it is a directory; name a file",
+                ErrorKind::PermissionDenied => "permission denied; make it readable, or name another one",
+                _ => error.message(),
+            };
+            let mut unreadable = unreadable(&format!("the file cannot be read: {reason}"));
+            unreadable.cause = Some(error);
+            unreadable
+        };
+        let (files, name) = open_parent(path).map_err(failed)?;
+        let cx = OpContext::new();
+        let download = files.download_files(&cx, vec![name]).await.pop();
+        let content = match download.map(|download| (download.content, download.cause)) {
+            Some((Some(content), _)) => content,
+            Some((None, Some(cause))) => return Err(failed(cause)),
+            Some((None, None)) | None => return Err(unreadable("the file cannot be read")),
+        };
+        if content.len() as u64 > Self::MAX_LEN {
+            return Err(unreadable("the file is longer than 1 MiB; a configuration is shorter"));
+        }
+        let text = std::str::from_utf8(&content).map_err(|_| unreadable("the file is not UTF-8; save it as UTF-8"))?;
+        Ok(Self::new(Some(path.to_owned()), text.trim_start_matches('\u{feff}')))
     }
 
     pub(crate) fn text(&self) -> &str {

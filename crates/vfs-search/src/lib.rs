@@ -10,10 +10,10 @@
 //!
 //! A search is a pipeline that its consumer pulls. Workers claim subtrees of the walk, first those that were parked for
 //! lack of room, then the first unclaimed one. They enter the directories there, and put their results into slots; the
-//! steps for which a worker has no time can be claimed again. The consumer empties the slots in the order of the walk. The number of slots and the bytes in them
-//! are bounded, so that a search which matches everything uses little memory and starves no other search. If a
-//! time slice waits for a thread, a compensation thread replaces each worker that is stuck in a call, busy with a long
-//! file, or waiting for its consumer.
+//! steps for which a worker has no time can be claimed again. The consumer empties the slots in the order of the walk.
+//! The number of slots and the bytes in them are bounded, so that a search which matches everything uses little memory
+//! and starves no other search. If a time slice waits for a thread, a compensation thread replaces each worker that is
+//! stuck in a call, busy with a long file, or waiting for its consumer.
 //!
 //! The modules depend on each other in one direction: `ops` (the operations) on all others, `engine` (worker pool and
 //! ordered queue) on `walk` (directories), `searcher` (one file) on `walk` and `query` (compiled requests), and `walk`

@@ -5,7 +5,8 @@ use std::ops::{AddAssign, ControlFlow};
 use vfs_core::search::{MatchedFile, Skipped};
 use vfs_core::{Error, FileInfo, GrepMatch, Problem, Truncation};
 
-use crate::walk::dir_entries::{WalkEntry, WalkFindings};
+use crate::walk::dir_entries::WalkEntry;
+use crate::walk::walk_findings::WalkFindings;
 
 /// Approximate length of the version of an entry, in bytes.
 const ENTRY_TEXT: usize = 64;

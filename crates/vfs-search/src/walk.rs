@@ -8,4 +8,5 @@ pub(crate) mod subtree;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod visibility;
+pub(crate) mod walk_findings;
 pub(crate) mod walk_options;

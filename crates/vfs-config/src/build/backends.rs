@@ -12,7 +12,7 @@ use vfs_memory::{MemoryBackend, MemoryConfig};
 use super::layers::combined_scope;
 use super::namespace_builder::NamespaceBuilder;
 use crate::error::{ConfigError, ConfigErrorKind, describe_open_failure};
-use crate::host_files;
+use crate::host_paths;
 use crate::layer_handle::LayerScope;
 use crate::tables::{BackendTable, LayerTable, LocalTable, MemoryTable};
 
@@ -43,7 +43,7 @@ impl NamespaceBuilder<'_> {
         let path = self.base.join(table.root.get_ref());
         let config = local_config(table, &path);
         let is_host = config.confinement == Confinement::None;
-        let opened = config.open().and_then(|opened| Ok((opened, host_files::real_directory(&path)?)));
+        let opened = config.open().and_then(|opened| Ok((opened, host_paths::real_directory(&path)?)));
         let (opened, real) = opened.map_err(|error| {
             let message = describe_open_failure("root", &path, &error);
             let mut config_error = source.error(ConfigErrorKind::Open, span.clone(), message);

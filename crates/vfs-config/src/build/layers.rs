@@ -10,9 +10,9 @@ use vfs_policy::{Policy, RuleSet};
 use vfs_versions::{Checkpoints, OverlayBackend};
 
 use super::namespace_builder::NamespaceBuilder;
+use crate::config_text::ConfigText;
 use crate::config_validator;
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::host_files;
 use crate::layer_handle::{AuditLog, LayerHandle, LayerScope};
 use crate::parse;
 use crate::tables::{
@@ -190,7 +190,7 @@ impl NamespaceBuilder<'_> {
             let inline = RulesTable { default, hard_links, not_understood, rules };
             return config_validator::compile_rules(&self.spec.source, &inline);
         };
-        let source = host_files::read_source(&self.base.join(file.get_ref())).await?;
+        let source = ConfigText::read(&self.base.join(file.get_ref())).await?;
         config_validator::compile_rules(&source, &parse::parse_rules(&source)?)
     }
 }

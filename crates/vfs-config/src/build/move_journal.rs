@@ -15,7 +15,7 @@ use vfs_local::{FileLockMode, LocalBackend};
 
 use super::storage_registry::StorageRegistry;
 use crate::error::{ConfigError, ConfigErrorKind, describe_open_failure};
-use crate::host_files::HostStorageLocation;
+use crate::host_storage_location::HostStorageLocation;
 use crate::layer_handle::{AuditLog, LayerHandle, LayerScope};
 use crate::namespace_spec::NamespaceSpec;
 use crate::tables::JournalSetting;

@@ -9,7 +9,7 @@ use vfs_policy::{HardLinks, Policy, Rule, RuleEffect, RuleSet};
 
 use super::storage_registry::{StorageForm, StorageRegistry};
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::host_files;
+use crate::host_paths;
 use crate::layer_handle::{LayerHandle, LayerScope};
 use crate::namespace_spec::NamespaceSpec;
 use crate::tables::LayerTable;
@@ -33,7 +33,7 @@ impl ProtectedHostFiles {
         files.extend(rules_files.map(|file| base.join(file.get_ref())));
         let mut read_only = Vec::new();
         for file in files {
-            match host_files::real_names(&file).await {
+            match host_paths::real_names(&file).await {
                 Ok(names) => read_only.extend(names),
                 // Reading the rules reports a missing file.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}

@@ -8,7 +8,8 @@ use vfs_layers::BackendSink;
 
 use super::store_url::{resolve_store_url, store_span};
 use crate::error::{ConfigError, ConfigErrorKind, describe_open_failure};
-use crate::host_files::{self, HostStorageLocation};
+use crate::host_paths;
+use crate::host_storage_location::HostStorageLocation;
 use crate::namespace_spec::NamespaceSpec;
 use crate::setting_values::HostPath;
 use crate::tables::{AuditTable, LayerStoragePath, StoreBackendTable};
@@ -118,7 +119,7 @@ impl StorageRegistry {
         }
         location.create_file().await.map_err(|error| failed(&path, error))?;
         // SQLite follows a link, and creates its companion files next to the target of the link.
-        let names = host_files::real_names(&path).await.map_err(|error| failed(&path, error))?;
+        let names = host_paths::real_names(&path).await.map_err(|error| failed(&path, error))?;
         let overlaps = |other: &StorageEntry| {
             let real = &other.location.real;
             names.iter().any(|name| name.starts_with(real) || real.starts_with(name))

@@ -11,7 +11,7 @@ use super::search::{Search, SearchState, wake};
 use crate::engine::ordered_task_queue::PathKey;
 use crate::engine::search_visitor::SearchVisitor;
 use crate::search_item::{ItemSink, SearchCounts, SearchItem};
-use crate::walk::dir_entries::WalkFindings;
+use crate::walk::walk_findings::WalkFindings;
 
 /// Maximum number of items in a batch before it is handed over.
 const MAX_BATCH_ITEMS: usize = 512;

@@ -16,10 +16,11 @@ use super::search::{Search, TaskOutput, TaskResult};
 use crate::engine::ordered_task_queue::{PathKey, ResumableTask, Task, TaskKind};
 use crate::engine::search_visitor::{NamedFile, SearchVisitor};
 use crate::search_item::{ItemSink as _, SearchItem};
-use crate::walk::dir_entries::{DirEntries, FilterDecision, WalkEntry, WalkFindings, WalkStep, WalkStepKind};
+use crate::walk::dir_entries::{DirEntries, FilterDecision, WalkEntry, WalkStep, WalkStepKind};
 use crate::walk::dir_reader::{DirReader, WalkState};
 use crate::walk::sequential_walk::OutsideLinkPolicy;
 use crate::walk::subtree::{DirSteps, Subtree};
+use crate::walk::walk_findings::WalkFindings;
 use crate::walk::walk_options::WalkCallbacks;
 
 /// Duration for which a worker continues with a subtree: long compared with the cost of a claim, and no longer than a

@@ -20,7 +20,8 @@ use crate::search_item::SearchItem;
 ///
 /// # Behaviour
 ///
-/// * Matches are sorted by path (bytes), then line. The problems of listing a directory precede its entries. The last event is [`GrepEvent::End`] or an error.
+/// * Matches are sorted by path (bytes), then line. The problems of listing a directory precede its entries. The last
+///   event is [`GrepEvent::End`] or an error.
 /// * The search starts at the first poll, on the workers of [`Pool::global`], and never runs far ahead of the
 ///   consumer. Dropping the stream ends it. The context's token and deadline end it too, even if the workers are
 ///   stuck, and release the workers even if nothing polls the stream.

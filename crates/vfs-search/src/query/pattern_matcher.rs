@@ -1,4 +1,4 @@
-//! Line matcher: a regex or literal that does not treat the `\r` of a line ending as text.
+//! Matcher of a pattern: a regex or literal that does not treat the `\r` of a line ending as text.
 
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoCaptures, NoError};
 use grep_regex::RegexMatcher;

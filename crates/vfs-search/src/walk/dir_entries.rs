@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use vfs_core::search::Skipped;
 use vfs_core::tree::{ChildKind, Directory, Listing};
 use vfs_core::{Error, Problem, Result, VfsPath};
 
@@ -64,26 +63,6 @@ pub(crate) enum FilterDecision {
     SkipLink,
     /// The entry is irrelevant.
     Drop,
-}
-
-/// The problems and omissions of a walk.
-#[derive(Debug, Default)]
-pub(crate) struct WalkFindings {
-    pub(crate) problems: Vec<Problem>,
-    pub(crate) skipped: Skipped,
-    /// Whether there are entries deeper than the depth limit, or deeper than a path can express.
-    pub(crate) too_deep: bool,
-    /// Whether directories were left out because the walk had listed too many entries.
-    pub(crate) too_many: bool,
-}
-
-impl WalkFindings {
-    /// Returns the findings for one link that was skipped.
-    pub(crate) fn skipped_link() -> Self {
-        let mut findings = Self::default();
-        findings.skipped.links = 1;
-        findings
-    }
 }
 
 impl DirEntries {

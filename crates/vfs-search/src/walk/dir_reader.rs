@@ -9,12 +9,11 @@ use vfs_core::tree::{ChildKind, Directory, Listing, Tree};
 use vfs_core::{Problem, Result, VfsPath};
 
 use crate::glob::HiddenEntryVisibility;
-use crate::walk::dir_entries::{
-    DirContext, DirEntries, WalkEntry, WalkFindings, WalkStep, WalkStepKind, order, problem_at,
-};
+use crate::walk::dir_entries::{DirContext, DirEntries, WalkEntry, WalkStep, WalkStepKind, order, problem_at};
 use crate::walk::ignore_rules::DirectoryIgnoreFiles;
 use crate::walk::sequential_walk::{OutsideEntryDecision, OutsideLinkPolicy};
 use crate::walk::visibility::PathBuffer;
+use crate::walk::walk_findings::WalkFindings;
 use crate::walk::walk_options::{CHECK_EVERY, DirectoryOutput, WalkCallbacks, WalkOptions};
 
 /// State that all directories of a walk share.

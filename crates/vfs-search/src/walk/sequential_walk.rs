@@ -11,8 +11,9 @@ use vfs_core::search::LinkMode;
 use vfs_core::tree::{Directory, Tree};
 use vfs_core::{Problem, Result, VfsPath};
 
-use crate::walk::dir_entries::{DirEntries, WalkFindings, WalkStep, WalkStepKind};
+use crate::walk::dir_entries::{DirEntries, WalkStep, WalkStepKind};
 use crate::walk::dir_reader::{DirReader, WalkState};
+use crate::walk::walk_findings::WalkFindings;
 use crate::walk::walk_options::{CHECK_EVERY, DirectoryOutput, WalkCallbacks, WalkOptions};
 
 /// One item of a walk.

@@ -84,9 +84,10 @@ mod tests {
 
     use super::*;
     use crate::testing::TestTree;
-    use crate::walk::dir_entries::{WalkEntry, WalkFindings};
+    use crate::walk::dir_entries::WalkEntry;
     use crate::walk::dir_reader::{DirReader, WalkState};
     use crate::walk::testing::{EVERYWHERE, OPTIONS, full_range, root};
+    use crate::walk::walk_findings::WalkFindings;
 
     #[test]
     fn a_subtree_is_walked_depth_first_and_can_split_off_all_steps_but_the_next() {

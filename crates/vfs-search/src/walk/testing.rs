@@ -5,10 +5,11 @@ use std::sync::Arc;
 use vfs_core::VfsPath;
 use vfs_core::tree::Tree;
 
-use crate::walk::dir_entries::{DirEntries, WalkFindings};
+use crate::walk::dir_entries::DirEntries;
 use crate::walk::dir_reader::{DirReader, WalkState};
 use crate::walk::subtree::DirSteps;
 use crate::walk::visibility::VisibilitySettings;
+use crate::walk::walk_findings::WalkFindings;
 use crate::walk::walk_options::{DirectoryOutput, WalkCallbacks, WalkFilter, WalkOptions};
 
 /// A filter that enters every directory.

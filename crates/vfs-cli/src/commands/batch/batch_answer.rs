@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use vfs_core::{Error, Result, VfsPath};
 
-use super::operations::EncodedOutput;
+use super::dispatch::EncodedOutput;
 
 /// An answer, whose result is already encoded.
 pub(super) struct BatchAnswer {

@@ -4,9 +4,9 @@ mod batch_answer;
 mod batch_request;
 mod batch_shell;
 mod bounded_json;
+mod dispatch;
 mod in_flight_requests;
 mod line_reader;
-mod operations;
 mod request_queue;
 mod transfer;
 
@@ -51,7 +51,7 @@ async fn answer_request(session: &BackendSession, commands: &BatchShell, queued:
     let needs_exact_path =
         matches!(request.op.as_deref(), Some("write" | "upload_files" | "upload" | "stat" | "resolve"));
     let cx = session.cx.clone().with_cancel_token(registration.token.clone());
-    match operations::perform(session, commands, cx, request).await {
+    match dispatch::perform(session, commands, cx, request).await {
         Err(error) if !needs_exact_path => {
             let near = path_suggestions::similar_paths(session, &error).await;
             BatchAnswer::with_error(id, OperationError { error, near })

@@ -11,9 +11,9 @@ use vfs_core::{CancelToken, Error, ErrorKind, Result};
 use super::batch_answer::BatchAnswer;
 use super::batch_request::{self, BatchRequest};
 use super::bounded_json::encode;
+use super::dispatch::EncodedOutput;
 use super::in_flight_requests::{InFlightRequests, RequestRegistration};
 use super::line_reader::{self, InputLine};
-use super::operations::EncodedOutput;
 use crate::exit::Failure;
 
 /// Maximum length of a request in bytes, 64 MiB.

@@ -6,9 +6,9 @@ use vfs_core::tree::Tree;
 
 use super::*;
 use crate::testing::TestTree;
-use crate::walk::dir_entries::WalkFindings;
 use crate::walk::dir_reader::{DirReader, WalkState};
 use crate::walk::testing::{EVERYWHERE, OPTIONS, full_range, root};
+use crate::walk::walk_findings::WalkFindings;
 
 fn item(count: u64) -> Vec<SearchItem> {
     vec![SearchItem::File(MatchedFile::new(VfsPath::root(), Some(count)))]
