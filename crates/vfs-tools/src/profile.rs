@@ -1,7 +1,6 @@
 //! Profiles: the names, parameters and words of a set of tools.
 
-use crate::action::Wording;
-use crate::profiles::deepagents::{self, DeepagentsWording, Release};
+use crate::profiles::deepagents;
 use crate::tool_definition::ToolDefinition;
 
 /// The names, parameters and words of a set of tools.
@@ -37,13 +36,6 @@ impl Profile {
         match self {
             Self::DeepagentsClassic => deepagents::CLASSIC,
             Self::Deepagents => deepagents::CURRENT,
-        }
-    }
-
-    pub(crate) fn wording(self) -> &'static dyn Wording {
-        match self {
-            Self::DeepagentsClassic => &DeepagentsWording(Release::Classic),
-            Self::Deepagents => &DeepagentsWording(Release::Current),
         }
     }
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use serde_json::Value;
 use vfs_core::{Backend, OpContext, VfsPath};
 
-use crate::action::{Effect, Wording};
+use crate::action::{CallScope, Effect};
 use crate::annotations::Annotations;
 use crate::arguments::{ArgumentError, Arguments};
 use crate::outcome::{FailureKind, ToolOutcome};
 use crate::schema::{SchemaForm, input_schema};
+use crate::session::Session;
 use crate::tool_definition::ToolDefinition;
 
 /// A tool that a model calls.
@@ -21,7 +22,7 @@ pub struct Tool {
     pub(crate) definition: &'static ToolDefinition,
     pub(crate) description: Arc<str>,
     pub(crate) backend: Arc<dyn Backend>,
-    pub(crate) wording: &'static dyn Wording,
+    pub(crate) session: Arc<Session>,
     pub(crate) working_directory: VfsPath,
 }
 
@@ -68,7 +69,8 @@ impl Tool {
             Ok(read) => read,
             Err(error) => return ToolOutcome::failed(FailureKind::InvalidArguments, format!("Error: {error}")),
         };
-        let mut outcome = action.perform(&*self.backend, cx, self.wording).await;
+        let scope = CallScope { backend: &*self.backend, cx, session: &self.session };
+        let mut outcome = action.perform(&scope).await;
         for note in arguments.notes() {
             outcome.push_note(note);
         }

@@ -15,7 +15,7 @@ pub(crate) struct ToolDefinition {
     /// Returns the description, which names only tools that are offered.
     pub(crate) description: fn(Offered) -> String,
     /// Returns what a call with these arguments does.
-    pub(crate) action: fn(&Arguments) -> Result<Action, ArgumentError>,
+    pub(crate) action: fn(&Arguments) -> Result<Box<dyn Action>, ArgumentError>,
 }
 
 /// What a tool needs of the backend.

@@ -8,6 +8,7 @@ use vfs_core::{Backend, OpContext, VfsPath};
 
 use crate::outcome::{FailureKind, ToolOutcome};
 use crate::profile::Profile;
+use crate::session::Session;
 use crate::tool::Tool;
 use crate::tool_definition::Offered;
 
@@ -54,12 +55,13 @@ impl ToolSet {
             changes: backend.capabilities(&root).access == Access::ReadWrite,
             shell: backend.as_shell().is_some(),
         };
+        let session = Arc::new(Session::default());
         let definitions = profile.definitions().iter().filter(|definition| offered.has(definition.needs));
         let tools = definitions.map(|definition| Tool {
             definition,
             description: (definition.description)(offered).into(),
             backend: Arc::clone(&backend),
-            wording: profile.wording(),
+            session: Arc::clone(&session),
             working_directory: root.clone(),
         });
         Self { tools: tools.collect() }

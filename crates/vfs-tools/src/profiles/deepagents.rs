@@ -6,7 +6,6 @@ mod tools;
 mod wording;
 
 pub(crate) use self::tools::{CLASSIC, CURRENT};
-pub(crate) use self::wording::{DeepagentsWording, Release};
 
 /// Maximum number of characters of a result: 20,000 tokens of 4 characters.
 const MAX_CHARACTERS: usize = 80_000;

@@ -8,19 +8,56 @@ use vfs_core::{
     WriteMode, WriteRequest,
 };
 
+use super::wording::{DeepagentsWording, Release};
 use super::{MAX_CHARACTERS, MAX_ENTRIES};
-use crate::action::Action;
 use crate::annotations::Annotations;
 use crate::arguments::{ArgumentError, Arguments};
 use crate::parameter::{Parameter, ParameterKind};
+use crate::request_action::{MultiModalReadAction, RequestAction};
 use crate::tool_definition::{Needs, ToolDefinition};
 
 /// The tools of release 0.4.
-pub(crate) const CLASSIC: &[ToolDefinition] =
-    &[LS, READ_FILE, WRITE_NEW_FILE, EDIT_FILE, GLOB_FROM_ROOT, GREP_WITHOUT_LIMIT, EXECUTE];
+pub(crate) const CLASSIC: &[ToolDefinition] = &[
+    ls::<Classic>(),
+    read_file::<Classic>(),
+    WRITE_NEW_FILE,
+    edit_file::<Classic>(),
+    GLOB_FROM_ROOT,
+    GREP_WITHOUT_LIMIT,
+    execute::<Classic>(),
+];
 
 /// The tools of release 0.7.
-pub(crate) const CURRENT: &[ToolDefinition] = &[LS, READ_FILE, WRITE_FILE, EDIT_FILE, DELETE, GLOB, GREP, EXECUTE];
+pub(crate) const CURRENT: &[ToolDefinition] = &[
+    ls::<Current>(),
+    read_file::<Current>(),
+    WRITE_FILE,
+    edit_file::<Current>(),
+    DELETE,
+    GLOB,
+    GREP,
+    execute::<Current>(),
+];
+
+/// A release, for the definitions that several of them share.
+trait OfRelease {
+    const WORDS: DeepagentsWording;
+}
+
+struct Classic;
+
+impl OfRelease for Classic {
+    const WORDS: DeepagentsWording = CLASSIC_WORDS;
+}
+
+struct Current;
+
+impl OfRelease for Current {
+    const WORDS: DeepagentsWording = CURRENT_WORDS;
+}
+
+const CLASSIC_WORDS: DeepagentsWording = DeepagentsWording(Release::Classic);
+const CURRENT_WORDS: DeepagentsWording = DeepagentsWording(Release::Current);
 
 /// Number of lines of a window, unless the call says otherwise.
 const DEFAULT_LINES: u64 = 100;
@@ -46,42 +83,54 @@ const CONTENT: Parameter = Parameter::required("content", ParameterKind::Text, "
 const SEARCH_PATH: Parameter = Parameter::optional("path", ParameterKind::Path, "Directory to search in. Default '/'.")
     .aliases(&["directory", "dir_path"]);
 
-const LS: ToolDefinition = ToolDefinition {
-    name: "ls",
-    parameters: &[Parameter::required("path", ParameterKind::Path, "Absolute path of the directory.")
-        .aliases(&["directory", "dir_path"])],
-    annotations: Annotations::read_only("List a directory"),
-    needs: Needs::Files,
-    description: |_| {
-        "Lists the files and directories in a directory; the path of a directory ends in '/'. Use it to find the file to read."
-            .to_owned()
-    },
-    action: |arguments| Ok(Action::List(LsRequest::new(arguments.required_path("path")?).limit(MAX_ENTRIES))),
-};
+const fn ls<R: OfRelease>() -> ToolDefinition {
+    ToolDefinition {
+        name: "ls",
+        parameters: const {
+            &[Parameter::required("path", ParameterKind::Path, "Absolute path of the directory.")
+                .aliases(&["directory", "dir_path"])]
+        },
+        annotations: Annotations::read_only("List a directory"),
+        needs: Needs::Files,
+        description: |_| {
+            "Lists the files and directories in a directory; the path of a directory ends in '/'. Use it to find the file to read."
+                .to_owned()
+        },
+        action: |arguments| {
+            let request = LsRequest::new(arguments.required_path("path")?).limit(MAX_ENTRIES);
+            Ok(RequestAction::new(request, R::WORDS, DeepagentsWording::listing).boxed())
+        },
+    }
+}
 
-const READ_FILE: ToolDefinition = ToolDefinition {
-    name: "read_file",
-    parameters: &[
-        FILE_PATH,
-        Parameter::optional("offset", FROM_0, "Number of lines to skip. Default 0."),
-        Parameter::optional("limit", FROM_1, "Maximum number of lines. Default 100."),
-    ],
-    annotations: Annotations::read_only("Read a file"),
-    needs: Needs::Files,
-    description: |offered| {
-        let edit = if offered.changes { " Read a file before you edit it." } else { "" };
-        format!(
-            "Reads a file, by default its first 100 lines. For more, call again with `offset` and `limit`: offset=100, limit=200 \
-             shows the lines 101 to 300. An image is shown as an image. Read several files by calls in parallel.{edit}"
-        )
-    },
-    action: |arguments| {
-        let (offset, limit) =
-            (arguments.count("offset").unwrap_or(0), arguments.count("limit").unwrap_or(DEFAULT_LINES));
-        let window = ReadRequest::new(arguments.required_path("file_path")?).lines(offset, limit);
-        Ok(Action::Read(window.max_bytes(MAX_CHARACTERS as u64)))
-    },
-};
+const fn read_file<R: OfRelease>() -> ToolDefinition {
+    ToolDefinition {
+        name: "read_file",
+        parameters: const {
+            &[
+                FILE_PATH,
+                Parameter::optional("offset", FROM_0, "Number of lines to skip. Default 0."),
+                Parameter::optional("limit", FROM_1, "Maximum number of lines. Default 100."),
+            ]
+        },
+        annotations: Annotations::read_only("Read a file"),
+        needs: Needs::Files,
+        description: |offered| {
+            let edit = if offered.changes { " Read a file before you edit it." } else { "" };
+            format!(
+                "Reads a file, by default its first 100 lines. For more, call again with `offset` and `limit`: offset=100, limit=200 \
+                 shows the lines 101 to 300. An image is shown as an image. Read several files by calls in parallel.{edit}"
+            )
+        },
+        action: |arguments| {
+            let (offset, limit) =
+                (arguments.count("offset").unwrap_or(0), arguments.count("limit").unwrap_or(DEFAULT_LINES));
+            let window = ReadRequest::new(arguments.required_path("file_path")?).lines(offset, limit);
+            let request = window.max_bytes(MAX_CHARACTERS as u64);
+            Ok(Box::new(MultiModalReadAction { request, words: R::WORDS, show: DeepagentsWording::window }))
+        },
+    }
+}
 
 const WRITE_NEW_FILE: ToolDefinition = ToolDefinition {
     name: "write_file",
@@ -92,7 +141,7 @@ const WRITE_NEW_FILE: ToolDefinition = ToolDefinition {
         "Creates a file, and the directories above it. A file that exists is not replaced: change it with edit_file."
             .to_owned()
     },
-    action: |arguments| written(arguments).map(Action::Write),
+    action: |arguments| Ok(RequestAction::new(written(arguments)?, CLASSIC_WORDS, DeepagentsWording::written).boxed()),
 };
 
 const WRITE_FILE: ToolDefinition = ToolDefinition {
@@ -105,36 +154,49 @@ const WRITE_FILE: ToolDefinition = ToolDefinition {
          change."
             .to_owned()
     },
-    action: |arguments| Ok(Action::Write(written(arguments)?.mode(WriteMode::Overwrite))),
+    action: |arguments| {
+        let request = written(arguments)?.mode(WriteMode::Overwrite);
+        Ok(RequestAction::new(request, CURRENT_WORDS, DeepagentsWording::written).boxed())
+    },
 };
 
-const EDIT_FILE: ToolDefinition = ToolDefinition {
-    name: "edit_file",
-    parameters: &[
-        FILE_PATH,
-        Parameter::required("old_string", ParameterKind::Text, "Text to replace, exactly as it is in the file.")
-            .aliases(&["old_str", "oldText", "old"]),
-        Parameter::required("new_string", ParameterKind::Text, "Text in its place.")
-            .aliases(&["new_str", "newText", "new"]),
-        Parameter::optional(
-            "replace_all",
-            ParameterKind::Boolean,
-            "Whether to replace every occurrence. Default false.",
-        ),
-    ],
-    annotations: Annotations::destructive("Edit a file"),
-    needs: Needs::WritableFiles,
-    description: |_| {
-        "Replaces a text in a file by another one. `old_string` has to be in the file exactly once, with its indentation and \
-         without anything that read_file adds, unless `replace_all` is true."
-            .to_owned()
-    },
-    action: |arguments| {
-        let (old, new) = (arguments.required_text("old_string")?, arguments.required_text("new_string")?);
-        let edit = EditRequest::new(arguments.required_path("file_path")?, old, new);
-        Ok(Action::Edit(if arguments.boolean("replace_all") == Some(true) { edit.replace_all() } else { edit }))
-    },
-};
+const fn edit_file<R: OfRelease>() -> ToolDefinition {
+    ToolDefinition {
+        name: "edit_file",
+        parameters: const {
+            &[
+                FILE_PATH,
+                Parameter::required(
+                    "old_string",
+                    ParameterKind::Text,
+                    "Text to replace, exactly as it is in the file.",
+                )
+                .aliases(&["old_str", "oldText", "old"]),
+                Parameter::required("new_string", ParameterKind::Text, "Text in its place.")
+                    .aliases(&["new_str", "newText", "new"]),
+                Parameter::optional(
+                    "replace_all",
+                    ParameterKind::Boolean,
+                    "Whether to replace every occurrence. Default false.",
+                ),
+            ]
+        },
+        annotations: Annotations::destructive("Edit a file"),
+        needs: Needs::WritableFiles,
+        description: |_| {
+            "Replaces a text in a file by another one. `old_string` has to be in the file exactly once, with its indentation and \
+             without anything that read_file adds, unless `replace_all` is true."
+                .to_owned()
+        },
+        action: |arguments| {
+            let (old, new) = (arguments.required_text("old_string")?, arguments.required_text("new_string")?);
+            let edit = EditRequest::new(arguments.required_path("file_path")?, old, new);
+            let edit = if arguments.boolean("replace_all") == Some(true) { edit.replace_all() } else { edit };
+            let action = RequestAction::new(edit, R::WORDS, DeepagentsWording::edited);
+            Ok(action.explain(DeepagentsWording::edit_error).boxed())
+        },
+    }
+}
 
 const DELETE: ToolDefinition = ToolDefinition {
     name: "delete",
@@ -142,7 +204,10 @@ const DELETE: ToolDefinition = ToolDefinition {
     annotations: Annotations::destructive("Delete a file or directory"),
     needs: Needs::WritableFiles,
     description: |_| "Deletes a file, or a directory with everything below it.".to_owned(),
-    action: |arguments| Ok(Action::Delete(DeleteRequest::new(arguments.required_path("file_path")?).recursive())),
+    action: |arguments| {
+        let request = DeleteRequest::new(arguments.required_path("file_path")?).recursive();
+        Ok(RequestAction::new(request, CURRENT_WORDS, DeepagentsWording::deleted).boxed())
+    },
 };
 
 const GLOB_PATTERN: Parameter = Parameter::required(
@@ -165,7 +230,8 @@ const GLOB_FROM_ROOT: ToolDefinition = ToolDefinition {
     // In this release, a pattern without '/' is one of the directory itself.
     action: |arguments| {
         let pattern = arguments.required_text("pattern")?;
-        Ok(Action::Glob(found(arguments, format!("/{}", pattern.trim_start_matches('/')))))
+        let request = found(arguments, format!("/{}", pattern.trim_start_matches('/')));
+        Ok(RequestAction::new(request, CLASSIC_WORDS, DeepagentsWording::found).boxed())
     },
 };
 
@@ -179,7 +245,10 @@ const GLOB: ToolDefinition = ToolDefinition {
          below `path`; '/*.py' finds the files of the directory itself. A leading dot has to be in the pattern."
             .to_owned()
     },
-    action: |arguments| Ok(Action::Glob(found(arguments, arguments.required_text("pattern")?))),
+    action: |arguments| {
+        let request = found(arguments, arguments.required_text("pattern")?);
+        Ok(RequestAction::new(request, CURRENT_WORDS, DeepagentsWording::found).boxed())
+    },
 };
 
 const GREP_PATTERN: Parameter =
@@ -200,7 +269,10 @@ const GREP_WITHOUT_LIMIT: ToolDefinition = ToolDefinition {
     annotations: Annotations::read_only("Search in files"),
     needs: Needs::Files,
     description: |_| "Searches files for a literal text. Hidden and ignored files are left out.".to_owned(),
-    action: |arguments| Ok(Action::Search(searched(arguments)?.limit(MAX_ENTRIES))),
+    action: |arguments| {
+        let request = searched(arguments)?.limit(MAX_ENTRIES);
+        Ok(RequestAction::new(request, CLASSIC_WORDS, DeepagentsWording::matches).boxed())
+    },
 };
 
 const GREP: ToolDefinition = ToolDefinition {
@@ -223,34 +295,41 @@ const GREP: ToolDefinition = ToolDefinition {
         format!("Searches files for a literal text. Hidden and ignored files are left out.{regex}")
     },
     action: |arguments| {
-        Ok(Action::Search(searched(arguments)?.limit(arguments.count("max_count").unwrap_or(DEFAULT_MATCHES))))
+        let request = searched(arguments)?.limit(arguments.count("max_count").unwrap_or(DEFAULT_MATCHES));
+        Ok(RequestAction::new(request, CURRENT_WORDS, DeepagentsWording::matches).boxed())
     },
 };
 
-const EXECUTE: ToolDefinition = ToolDefinition {
-    name: "execute",
-    parameters: &[
-        Parameter::required("command", ParameterKind::Text, "Command line.").aliases(&["cmd"]),
-        Parameter::optional("timeout", SECONDS, "Seconds after which the command is stopped; 0 for an hour."),
-    ],
-    annotations: Annotations::destructive("Run a command"),
-    needs: Needs::Shell,
-    description: |offered| {
-        let edit = if offered.changes { ", edit_file" } else { "" };
-        format!(
-            "Runs a command in a shell, and returns its standard output and standard error with the exit code. Quote paths with spaces. \
-             Prefer read_file{edit}, glob and grep to commands such as cat, sed, find and grep."
-        )
-    },
-    action: |arguments| {
-        let request = ExecuteRequest::new(arguments.required_text("command")?).max_output_bytes(MAX_CHARACTERS as u64);
-        Ok(Action::Execute(match arguments.count("timeout") {
-            None => request,
-            Some(0) => request.timeout(MAX_TIMEOUT),
-            Some(seconds) => request.timeout(Duration::from_secs(seconds)),
-        }))
-    },
-};
+const fn execute<R: OfRelease>() -> ToolDefinition {
+    ToolDefinition {
+        name: "execute",
+        parameters: const {
+            &[
+                Parameter::required("command", ParameterKind::Text, "Command line.").aliases(&["cmd"]),
+                Parameter::optional("timeout", SECONDS, "Seconds after which the command is stopped; 0 for an hour."),
+            ]
+        },
+        annotations: Annotations::destructive("Run a command"),
+        needs: Needs::Shell,
+        description: |offered| {
+            let edit = if offered.changes { ", edit_file" } else { "" };
+            format!(
+                "Runs a command in a shell, and returns its standard output and standard error with the exit code. Quote paths with spaces. \
+                 Prefer read_file{edit}, glob and grep to commands such as cat, sed, find and grep."
+            )
+        },
+        action: |arguments| {
+            let request =
+                ExecuteRequest::new(arguments.required_text("command")?).max_output_bytes(MAX_CHARACTERS as u64);
+            let request = match arguments.count("timeout") {
+                None => request,
+                Some(0) => request.timeout(MAX_TIMEOUT),
+                Some(seconds) => request.timeout(Duration::from_secs(seconds)),
+            };
+            Ok(RequestAction::new(request, R::WORDS, DeepagentsWording::output).boxed())
+        },
+    }
+}
 
 fn written(arguments: &Arguments) -> Result<WriteRequest, ArgumentError> {
     Ok(WriteRequest::new(arguments.required_path("file_path")?, arguments.required_text("content")?))

@@ -3,15 +3,15 @@
 use std::fmt::Write as _;
 
 use vfs_core::error::ErrorDetail;
-use vfs_core::operation::RequestRef;
 use vfs_core::{
-    Content, DeleteResult, EditResult, Error, ErrorKind, ExecuteResponse, GlobRequest, GlobResult, GrepRequest,
-    GrepResult, LsRequest, LsResult, ReadRequest, ReadResult, VfsPath, WriteResult, format,
+    Content, DeleteRequest, DeleteResult, EditRequest, EditResult, Error, ErrorKind, ExecuteRequest, ExecuteResponse,
+    GlobRequest, GlobResult, GrepRequest, GrepResult, LsRequest, LsResult, ReadRequest, ReadResult, VfsPath,
+    WriteRequest, WriteResult, format,
 };
 
 use super::MAX_CHARACTERS;
-use crate::action::{ResultText, Wording};
 use crate::python_list::python_list;
+use crate::request_action::ResultText;
 
 /// Last entry or line of a result that is cut.
 const CUT: &str = "... [results truncated, try being more specific with your parameters]";
@@ -30,7 +30,7 @@ const MAX_SHOWN_CHARACTERS: usize = 1_000;
 
 /// Releases of deepagents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Release {
+pub(super) enum Release {
     /// 0.4.
     Classic,
     /// 0.7.
@@ -39,10 +39,10 @@ pub(crate) enum Release {
 
 /// The words of a release.
 #[derive(Debug)]
-pub(crate) struct DeepagentsWording(pub(crate) Release);
+pub(super) struct DeepagentsWording(pub(super) Release);
 
-impl Wording for DeepagentsWording {
-    fn listing(&self, _request: &LsRequest, result: &LsResult) -> ResultText {
+impl DeepagentsWording {
+    pub(super) fn listing(&self, _request: &LsRequest, result: &LsResult) -> ResultText {
         let paths = result.entries.iter().map(|entry| match entry.is_dir {
             true if !entry.path.is_root() => format!("{}/", entry.path),
             _ => entry.path.to_string(),
@@ -50,7 +50,7 @@ impl Wording for DeepagentsWording {
         self.paths(paths.collect(), result.truncated.is_some())
     }
 
-    fn window(&self, _request: &ReadRequest, result: &ReadResult) -> ResultText {
+    pub(super) fn window(&self, _request: &ReadRequest, result: &ReadResult) -> ResultText {
         let text = match self.0 {
             Release::Classic => return numbered(result),
             Release::Current => with_header(result),
@@ -58,19 +58,20 @@ impl Wording for DeepagentsWording {
         ResultText { text, is_truncated: result.truncated.is_some() }
     }
 
-    fn written(&self, result: &WriteResult) -> String {
-        format!("Updated file {}", result.path)
+    pub(super) fn written(&self, _request: &WriteRequest, result: &WriteResult) -> ResultText {
+        ResultText::whole(format!("Updated file {}", result.path))
     }
 
-    fn edited(&self, result: &EditResult) -> String {
-        format!("Successfully replaced {} instance(s) of the string in '{}'", result.occurrences, result.path)
+    pub(super) fn edited(&self, _request: &EditRequest, result: &EditResult) -> ResultText {
+        let EditResult { occurrences, path, .. } = result;
+        ResultText::whole(format!("Successfully replaced {occurrences} instance(s) of the string in '{path}'"))
     }
 
-    fn deleted(&self, result: &DeleteResult) -> String {
-        format!("Deleted {}", result.path)
+    pub(super) fn deleted(&self, _request: &DeleteRequest, result: &DeleteResult) -> ResultText {
+        ResultText::whole(format!("Deleted {}", result.path))
     }
 
-    fn found(&self, _request: &GlobRequest, result: &GlobResult) -> ResultText {
+    pub(super) fn found(&self, _request: &GlobRequest, result: &GlobResult) -> ResultText {
         let paths = result.entries.iter().map(|entry| entry.path.to_string()).collect();
         match self.0 {
             Release::Classic => self.paths(paths, result.truncated.is_some()),
@@ -82,7 +83,7 @@ impl Wording for DeepagentsWording {
         }
     }
 
-    fn matches(&self, request: &GrepRequest, result: &GrepResult) -> ResultText {
+    pub(super) fn matches(&self, request: &GrepRequest, result: &GrepResult) -> ResultText {
         let is_current = self.0 == Release::Current;
         let is_stopped = result.truncated.is_some();
         let is_empty = result.matches.is_empty() && result.files.is_empty();
@@ -102,7 +103,7 @@ impl Wording for DeepagentsWording {
         shown
     }
 
-    fn output(&self, response: &ExecuteResponse) -> ResultText {
+    pub(super) fn output(&self, _request: &ExecuteRequest, response: &ExecuteResponse) -> ResultText {
         let mut text = response.output.clone();
         match response.exit_code {
             Some(0) => text.push_str("\n[Command succeeded with exit code 0]"),
@@ -117,8 +118,7 @@ impl Wording for DeepagentsWording {
         ResultText { text, is_truncated: response.truncated }
     }
 
-    fn error(&self, request: RequestRef<'_>, error: &Error) -> String {
-        let RequestRef::Edit(edit) = request else { return error.for_model() };
+    pub(super) fn edit_error(&self, edit: &EditRequest, error: &Error) -> String {
         match (error.detail(), edit.replacements.first()) {
             (Some(ErrorDetail::NotUnique { count, .. }), Some(replacement)) => {
                 let old: String = replacement.old.chars().take(MAX_SHOWN_CHARACTERS).collect();

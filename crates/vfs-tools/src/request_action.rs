@@ -1,0 +1,116 @@
+//! An action of one request, whose result or error is shown in the words of a profile.
+
+use async_trait::async_trait;
+use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult, read_multi_modal};
+use vfs_core::operation::UnaryRequest;
+use vfs_core::{Error, ErrorKind, ReadRequest, ReadResult};
+
+use crate::action::{Action, CallScope, Effect};
+use crate::outcome::{Part, ToolOutcome};
+use crate::result_parts::{ResultParts, outcome_of};
+
+/// Maximum size of an image or document that is shown: 10 MiB.
+const MAX_FILE_BYTES: usize = 10 << 20;
+
+/// Text of a result, and whether it leaves out something.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ResultText {
+    pub(crate) text: String,
+    pub(crate) is_truncated: bool,
+}
+
+impl ResultText {
+    pub(crate) fn whole(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_truncated: false }
+    }
+}
+
+/// One request, shown in the words `W`.
+pub(crate) struct RequestAction<R: UnaryRequest, W> {
+    request: R,
+    words: W,
+    show: fn(&W, &R, &R::Output) -> ResultText,
+    explain: fn(&W, &R, &Error) -> String,
+}
+
+impl<R, W> RequestAction<R, W>
+where
+    R: UnaryRequest<Output: ResultParts>,
+    W: Send + Sync + 'static,
+{
+    /// Creates an action that shows results by `show`, and errors by their own text.
+    pub(crate) fn new(request: R, words: W, show: fn(&W, &R, &R::Output) -> ResultText) -> Self {
+        Self { request, words, show, explain: |_, _, error| error.for_model() }
+    }
+
+    /// Sets that errors are shown by `explain`.
+    pub(crate) fn explain(mut self, explain: fn(&W, &R, &Error) -> String) -> Self {
+        self.explain = explain;
+        self
+    }
+
+    pub(crate) fn boxed(self) -> Box<dyn Action> {
+        Box::new(self)
+    }
+}
+
+#[async_trait]
+impl<R, W> Action for RequestAction<R, W>
+where
+    R: UnaryRequest<Output: ResultParts>,
+    W: Send + Sync + 'static,
+{
+    fn effect(&self) -> Effect {
+        let request = self.request.as_request_ref();
+        Effect::new(request.class(), request.paths().cloned().collect())
+    }
+
+    async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
+        match self.request.clone().send(scope.backend, scope.cx).await {
+            Ok(result) => outcome_of((self.show)(&self.words, &self.request, &result), result),
+            Err(error) => {
+                let error = error.or_path(&self.request.as_request_ref().primary_path());
+                ToolOutcome::of_error(&error, (self.explain)(&self.words, &self.request, &error))
+            }
+        }
+    }
+}
+
+/// A read that shows an image or document as it is.
+pub(crate) struct MultiModalReadAction<W> {
+    pub(crate) request: ReadRequest,
+    pub(crate) words: W,
+    pub(crate) show: fn(&W, &ReadRequest, &ReadResult) -> ResultText,
+}
+
+#[async_trait]
+impl<W: Send + Sync + 'static> Action for MultiModalReadAction<W> {
+    fn effect(&self) -> Effect {
+        RequestAction::new(self.request.clone(), (), |(), _, _| ResultText::default()).effect()
+    }
+
+    async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
+        let request = MultiModalReadRequest::new(self.request.clone());
+        let read = match scope.backend.as_multi_modal() {
+            Some(reader) => reader.multi_modal_read(scope.cx, request).await,
+            None => read_multi_modal(scope.backend, scope.cx, request).await,
+        };
+        let outcome = read.and_then(|read| match read {
+            MultiModalReadResult::Content(result) => {
+                Ok(outcome_of((self.show)(&self.words, &self.request, &result), result))
+            }
+            MultiModalReadResult::Parts(files) if files.iter().any(|file| file.data.len() > MAX_FILE_BYTES) => {
+                let message = format!("the image or document has over {MAX_FILE_BYTES} bytes, too many to show");
+                Err(Error::new(ErrorKind::TooLarge, message))
+            }
+            MultiModalReadResult::Parts(files) => {
+                Ok(ToolOutcome { parts: files.into_iter().map(Part::File).collect(), ..ToolOutcome::default() })
+            }
+            _ => Err(Error::new(ErrorKind::Unsupported, "this kind of file cannot be shown")),
+        });
+        outcome.unwrap_or_else(|error| {
+            let error = error.or_path(&self.request.path);
+            ToolOutcome::of_error(&error, error.for_model())
+        })
+    }
+}
