@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
-use vfs_config::suggest::similar;
 use vfs_core::search::{HiddenNames, IgnoreMode};
+use vfs_core::suggest::similar;
 use vfs_core::{Version, WriteMode};
 
 pub(crate) use self::batch::BatchArgs;

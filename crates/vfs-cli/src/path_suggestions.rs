@@ -1,17 +1,10 @@
 //! Suggestions for paths that do not exist.
 
-use vfs_config::suggest::similar;
-use vfs_core::{Backend, Error, ErrorKind, LsRequest, StatRequest, VfsPath};
+use vfs_core::{Backend, Error, ErrorKind, StatRequest, VfsPath, suggest};
 
 use crate::backend_session::BackendSession;
 use crate::exit::Failure;
 use crate::sandbox;
-
-/// Upper bound on the entries of a directory that are compared with a missing name.
-const MAX_COMPARED: u64 = 1000;
-
-/// Upper bound on the paths that are suggested.
-const MAX_SUGGESTED: usize = 3;
 
 /// Returns suggestions for the missing path of `error`: the file with this path in a sandbox, or else entries of the same
 /// directory with similar names, the most similar first.
@@ -26,13 +19,7 @@ pub(crate) async fn similar_paths(session: &BackendSession, error: &Error) -> Ve
     if let Some(path) = outside_sandbox(session, &missing).await {
         return vec![path];
     }
-    let (Some(directory), Some(name)) = (missing.parent(), missing.name()) else { return Vec::new() };
-    let mut request = LsRequest::new(directory);
-    request.limit = Some(MAX_COMPARED);
-    let Ok(listing) = session.backend.ls(&session.cx, request).await else { return Vec::new() };
-    let names = listing.entries.iter().filter_map(|entry| entry.path.name());
-    let near = similar(name, names, MAX_SUGGESTED);
-    near.into_iter().filter_map(|name| missing.parent()?.child(name).ok()).collect()
+    suggest::similar_paths(&*session.backend, &session.cx, &missing).await
 }
 
 /// Adds suggestions for a missing path to `failure`.

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use toml::Spanned;
 use vfs_core::Operation;
+use vfs_core::suggest::similar;
 use vfs_policy::RuleSet;
 use vfs_store::NamespaceSource;
 
 use crate::config_text::ConfigText;
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::suggest::similar;
 use crate::tables::{
     BackendTable, ConfigFileTable, LayerTable, PolicyTable, QuotaTable, RetryTable, RuleTable, RulesTable,
     StoreBackendTable,

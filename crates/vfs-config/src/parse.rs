@@ -9,10 +9,11 @@ use std::ops::Range;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
+use vfs_core::suggest::similar;
 
 use crate::config_text::ConfigText;
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::suggest::{self, similar};
+use crate::suggest;
 use crate::tables::{ConfigFileTable, RulesTable};
 
 /// Parses a configuration file.

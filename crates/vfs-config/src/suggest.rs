@@ -1,43 +1,6 @@
-//! Suggestions for misspelt names, by edit distance.
+//! Suggestions for misspelt names in errors of serde.
 
-use std::cmp::Reverse;
-
-/// Returns those of `names` that are most like `written`, the most similar first, at most `max`.
-///
-/// # Behaviour
-///
-/// A name is similar if a third of the letters of the shorter one, and at least one, have to be inserted, removed, replaced or
-/// swapped with their neighbour to make one of the other. Case does not count as a difference, except between names that are
-/// equally similar. `written` itself is never returned.
-///
-/// ```
-/// use vfs_config::suggest::similar;
-///
-/// assert_eq!(similar("limti", ["limit", "offset"], 1), ["limit"]);
-/// assert!(similar("colour", ["limit", "offset"], 1).is_empty());
-/// ```
-pub fn similar<'a>(written: &str, names: impl IntoIterator<Item = &'a str>, max: usize) -> Vec<&'a str> {
-    let lower = written.to_lowercase();
-    let mut ranked: Vec<_> =
-        names.into_iter().filter_map(|name| Some((distance(written, &lower, name)?, name))).collect();
-    ranked.sort_unstable();
-    ranked.dedup();
-    ranked.into_iter().map(|(_, name)| name).take(max).collect()
-}
-
-/// Returns the edit distance without case, the distance with case, and the length of the common prefix, reversed for sorting;
-/// `None` if the names are not similar.
-fn distance(written: &str, lower: &str, name: &str) -> Option<(usize, usize, Reverse<usize>)> {
-    let length = written.chars().count().min(name.chars().count());
-    let max_distance = (length / 3).max(1);
-    // The difference of the lengths is a lower bound of the distance and cheap to compute.
-    if name == written || name.chars().count().abs_diff(written.chars().count()) > max_distance {
-        return None;
-    }
-    let letters = strsim::damerau_levenshtein(lower, &name.to_lowercase());
-    let common = written.chars().zip(name.chars()).take_while(|(a, b)| a == b).count();
-    (letters <= max_distance).then(|| (letters, strsim::damerau_levenshtein(written, name), Reverse(common)))
-}
+use vfs_core::suggest::similar;
 
 /// Returns `message`, an error of serde about an unknown field or variant, with the nearest of the names that are possible there;
 /// or with all of them, those of `more` included, if none is near. Returns `None` for other errors.
@@ -65,15 +28,6 @@ pub fn reword(message: &str, more: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_sorted_by_similarity() {
-        let names = ["main.rs", "mail.rs", "lib.rs", "Main.rs", "m"];
-        assert_eq!(similar("mian.rs", names, 3), ["main.rs", "Main.rs", "mail.rs"]);
-        assert_eq!(similar("MAIN.rs", names, 2), ["Main.rs", "main.rs"]);
-        assert_eq!(similar("main.rs", names, 1), ["Main.rs"]);
-        assert!(similar("", names, 3) == ["m"] && similar("quite-another", names, 3).is_empty());
-    }
 
     #[test]
     fn errors_of_serde_name_the_nearest_or_all() {

@@ -68,6 +68,7 @@ pub mod operation;
 pub mod output;
 pub mod path;
 pub mod shell;
+pub mod suggest;
 pub mod text;
 pub mod timer;
 pub mod tree;

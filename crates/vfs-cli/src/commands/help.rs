@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::builder::StyledStr;
 use clap::{Command, CommandFactory};
-use vfs_config::suggest::similar;
+use vfs_core::suggest::similar;
 
 use crate::args::Args;
 use crate::exit::{Exit, Failure};

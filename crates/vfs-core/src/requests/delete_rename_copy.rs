@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::agent_state::FilesUpdate;
 use super::file_info::Version;
 use super::wire;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
 
 /// A request for [`Backend::delete`](crate::Backend::delete).
@@ -71,6 +71,24 @@ impl DeleteRequest {
     pub fn expected_version(mut self, version: Version) -> Self {
         self.expected_version = Some(version);
         self
+    }
+
+    /// Checks that the request may remove a directory, which its path is.
+    ///
+    /// # Errors
+    ///
+    /// * `is_a_directory`: the request is not recursive.
+    /// * `invalid_argument`: the request expects a version, which a directory has not.
+    pub fn check_directory(&self) -> Result<()> {
+        if !self.recursive {
+            let message = "the path is a directory; request a recursive delete to remove everything in it";
+            return Err(Error::new(ErrorKind::IsADirectory, message).with_path(&self.path));
+        }
+        if self.expected_version.is_some() {
+            let message = "a directory has no version; delete it without an expected version";
+            return Err(Error::invalid_argument(message).with_path(&self.path));
+        }
+        Ok(())
     }
 }
 

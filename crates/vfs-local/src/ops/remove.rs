@@ -33,20 +33,8 @@ impl LocalFs {
         self.root.check(&entry, PathAccess::Change, path)?;
         let files = match entry.file_type().map_err(|errno| from_errno_at(errno, path))? {
             None => return Err(Error::not_found(path)),
-            Some(FileType::Directory) if !request.recursive => {
-                return Err(Error::new(
-                    ErrorKind::IsADirectory,
-                    "the path is a directory; request a recursive delete to remove everything in it",
-                )
-                .with_path(path));
-            }
-            Some(FileType::Directory) if request.expected_version.is_some() => {
-                return Err(Error::invalid_argument(
-                    "a directory has no version; delete it without an expected version",
-                )
-                .with_path(path));
-            }
             Some(FileType::Directory) => {
+                request.check_directory()?;
                 let _lock = InProcessEntryLock::acquire(&entry, cx, self.lock_deadline())
                     .map_err(|error| error.or_path(path))?;
                 let untouched = RemovedCounts::default();

@@ -35,14 +35,7 @@ fn not_an_empty_directory(found: &FileMapEntry<'_>, req: &DeleteRequest) -> Erro
 
 fn delete_directory(files: &FileMap, cx: &OpContext, req: &DeleteRequest) -> vfs_core::Result<MapChange> {
     let path = &req.path;
-    if !req.recursive {
-        let message = "the path is a directory; request a recursive delete to remove everything in it";
-        return Err(Error::new(ErrorKind::IsADirectory, message).with_path(path));
-    }
-    if req.expected_version.is_some() {
-        return Err(Error::invalid_argument("a directory has no version; delete it without an expected version")
-            .with_path(path));
-    }
+    req.check_directory()?;
     files
         .subtree(path)
         .map(|(below, _)| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use vfs_core::transfer::DeleteScope;
-use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, OpContext, Result, VfsPath};
+use vfs_core::{DeleteRequest, DeleteResult, Error, OpContext, Result, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::operations::stat::refuse_reserved;
@@ -42,10 +42,7 @@ pub(crate) async fn delete<E: RemoteExec>(
         .await?;
     match answer.reply.failure() {
         Some(b"conflict") => return Err(Error::conflict(path, Some(actual(&answer.reply, path)?))),
-        Some(b"isdir") => {
-            let message = "the path is a directory; request a recursive delete to remove everything in it";
-            return Err(Error::new(ErrorKind::IsADirectory, message).with_path(path));
-        }
+        Some(b"isdir") => request.check_directory()?,
         _ => {}
     }
     let (files, left) = (sum_of(&answer.reply, b'k', ""), sum_of(&answer.reply, b'l', ""));

@@ -51,14 +51,7 @@ fn not_an_empty_directory(found: &PathEntry, path: &VfsPath) -> Error {
 /// meanwhile.
 async fn delete_directory<S: Store>(view: &NamespaceView<S>, req: &DeleteRequest) -> Result<Option<u64>> {
     let path = &req.path;
-    if !req.recursive {
-        let message = "the path is a directory; request a recursive delete to remove everything in it";
-        return Err(Error::new(ErrorKind::IsADirectory, message).with_path(path));
-    }
-    if req.expected_version.is_some() {
-        return Err(Error::invalid_argument("a directory has no version; delete it without an expected version")
-            .with_path(path));
-    }
+    req.check_directory()?;
     let paths = view.subtree(path).await?.into_paths();
     if paths.is_empty() {
         return Ok(None);

@@ -154,14 +154,10 @@ impl OverlayState {
             OverlayLookupResult::Link if req.expected_version.is_some() => {
                 return Err(Error::invalid_argument("a link has no version to expect").with_path(&req.path));
             }
-            OverlayLookupResult::Directory(_) if !req.recursive => {
-                return Err(Error::at(ErrorKind::IsADirectory, &req.path));
-            }
-            OverlayLookupResult::Directory(_) if req.expected_version.is_some() => {
-                let message = "a directory has no version; delete it without an expected version";
-                return Err(Error::invalid_argument(message).with_path(&req.path));
-            }
             entry => {
+                if matches!(entry, OverlayLookupResult::Directory(_)) {
+                    req.check_directory()?;
+                }
                 if let Some(expected) = &req.expected_version
                     && entry.version() != Some(expected)
                 {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
-use vfs_config::suggest::similar;
 use vfs_core::search::LineSelection;
+use vfs_core::suggest::similar;
 use vfs_core::{Backend, Error, GlobRequest, GrepRequest, LsRequest, OpContext, Result, Truncation, VfsPath};
 
 use super::batch_request::{BatchRequest, RequestFields, accept_file_path, decode, parse_paths};
