@@ -18,4 +18,5 @@ pages! {
     quickstart "docs/guide/quickstart.md";
     sandboxes "docs/guide/sandboxes.md";
     stores_at_scale "docs/guide/stores-at-scale.md";
+    tools "docs/guide/tools.md";
 }

@@ -1,5 +1,6 @@
 //! Tests of the workspace as a whole.
 
+mod claude_tools;
 mod commands;
 mod configured_commands;
 mod contract_coverage;
@@ -11,6 +12,7 @@ mod links;
 mod model;
 mod modules;
 mod mounts;
+mod native_tools;
 mod operation_ids;
 mod overlay_commits;
 mod overlay_links;

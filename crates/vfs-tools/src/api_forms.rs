@@ -7,12 +7,18 @@ use crate::tool::Tool;
 use crate::tool_set::ToolSet;
 
 impl Tool {
-    /// Returns the declaration for Anthropic's Messages API: `name`, `description` and `input_schema`.
+    /// Returns the declaration for Anthropic's Messages API: `name`, `description` and `input_schema`, or `type` and `name` for a tool
+    /// that the API itself defines.
     ///
     /// Source: <https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview>.
     pub fn to_anthropic(&self, form: SchemaForm) -> Value {
-        let schema = self.input_schema(form);
-        let mut declaration = json!({ "name": self.name(), "description": self.description(), "input_schema": schema });
+        let mut declaration = match self.definition.anthropic_type {
+            Some(defined) => json!({ "type": defined, "name": self.name() }),
+            None => {
+                let schema = self.input_schema(form);
+                json!({ "name": self.name(), "description": self.description(), "input_schema": schema })
+            }
+        };
         if form == SchemaForm::Strict {
             declaration["strict"] = true.into();
         }

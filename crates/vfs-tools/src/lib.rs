@@ -7,7 +7,11 @@
 mod action;
 mod annotations;
 mod api_forms;
+mod argument_error;
+mod argument_reader;
 mod arguments;
+mod directory_levels;
+mod line_window;
 mod outcome;
 mod parameter;
 mod profile;
@@ -17,13 +21,15 @@ mod request_action;
 mod result_parts;
 mod schema;
 mod session;
+mod text_change;
 mod tool;
 mod tool_definition;
 mod tool_set;
 
 pub use self::action::Effect;
 pub use self::annotations::Annotations;
-pub use self::arguments::{Argument, ArgumentError, Arguments};
+pub use self::argument_error::ArgumentError;
+pub use self::arguments::{Argument, Arguments};
 pub use self::outcome::{ChangedFile, FailureKind, Part, ToolOutcome};
 pub use self::parameter::{Parameter, ParameterKind, Presence};
 pub use self::profile::Profile;

@@ -5,7 +5,7 @@ use vfs_core::state::FilesUpdate;
 use vfs_core::{Error, ErrorKind, Version, VfsPath};
 
 /// Maximum number of characters of the text of a failure.
-const MAX_ERROR_CHARACTERS: usize = 2_000;
+pub(crate) const MAX_ERROR_CHARACTERS: usize = 2_000;
 
 /// The outcome of a call: what the model sees, and what the runtime needs to know.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -70,8 +70,16 @@ impl ToolOutcome {
         Self { parts: vec![Part::Text(text.into())], ..Self::default() }
     }
 
-    /// Creates a failure with a text.
+    /// Creates a failure with a text, which is cut after 2,000 characters, unless it is the output of a command.
     pub fn failed(kind: FailureKind, text: impl Into<String>) -> Self {
+        let mut text = text.into();
+        if kind != FailureKind::Command
+            && let Some((end, _)) = text.char_indices().nth(MAX_ERROR_CHARACTERS - 1)
+            && text[end..].chars().nth(1).is_some()
+        {
+            text.truncate(end);
+            text.push('…');
+        }
         Self { failure: Some(kind), ..Self::text(text) }
     }
 
@@ -85,12 +93,14 @@ impl ToolOutcome {
         texts.join("\n")
     }
 
-    /// Appends a note in a part of its own, unless a failure would exceed the length of an error.
-    pub(crate) fn push_note(&mut self, note: &str) {
+    /// Appends a note in a part of its own, unless a failure would exceed the length of an error. Returns whether it did.
+    pub(crate) fn push_note(&mut self, note: &str) -> bool {
         let length = |text: &str| text.chars().count();
-        if self.failure.is_none() || length(&self.to_text()) + length(note) + 3 <= MAX_ERROR_CHARACTERS {
+        let fits = self.failure.is_none() || length(&self.to_text()) + length(note) + 3 <= MAX_ERROR_CHARACTERS;
+        if fits {
             self.parts.push(Part::Text(format!("[{note}]")));
         }
+        fits
     }
 }
 

@@ -1,3 +1,8 @@
 //! Profiles as data.
 
+mod claude;
+pub(crate) mod claude_memory;
+pub(crate) mod claude_text_editor;
 pub(crate) mod deepagents;
+pub(crate) mod eino;
+pub(crate) mod native;

@@ -91,26 +91,37 @@ impl<W: Send + Sync + 'static> Action for MultiModalReadAction<W> {
 
     async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
         let request = MultiModalReadRequest::new(self.request.clone());
-        let read = match scope.backend.as_multi_modal() {
-            Some(reader) => reader.multi_modal_read(scope.cx, request).await,
-            None => read_multi_modal(scope.backend, scope.cx, request).await,
-        };
-        let outcome = read.and_then(|read| match read {
-            MultiModalReadResult::Content(result) => {
-                Ok(outcome_of((self.show)(&self.words, &self.request, &result), result))
-            }
-            MultiModalReadResult::Parts(files) if files.iter().any(|file| file.data.len() > MAX_FILE_BYTES) => {
-                let message = format!("the image or document has over {MAX_FILE_BYTES} bytes, too many to show");
-                Err(Error::new(ErrorKind::TooLarge, message))
-            }
-            MultiModalReadResult::Parts(files) => {
-                Ok(ToolOutcome { parts: files.into_iter().map(Part::File).collect(), ..ToolOutcome::default() })
-            }
-            _ => Err(Error::new(ErrorKind::Unsupported, "this kind of file cannot be shown")),
-        });
+        let outcome = read_and_show(scope, request, |result| (self.show)(&self.words, &self.request, result)).await;
         outcome.unwrap_or_else(|error| {
             let error = error.or_path(&self.request.path);
             ToolOutcome::of_error(&error, error.for_model())
         })
+    }
+}
+
+/// Reads a file, of which text is shown by `show`, and an image or document as it is.
+///
+/// # Errors
+///
+/// Those of the backend, and `too_large` for an image or document over [`MAX_FILE_BYTES`].
+pub(crate) async fn read_and_show(
+    scope: &CallScope<'_>,
+    request: MultiModalReadRequest,
+    show: impl FnOnce(&ReadResult) -> ResultText,
+) -> Result<ToolOutcome, Error> {
+    let read = match scope.backend.as_multi_modal() {
+        Some(reader) => reader.multi_modal_read(scope.cx, request).await?,
+        None => read_multi_modal(scope.backend, scope.cx, request).await?,
+    };
+    match read {
+        MultiModalReadResult::Content(result) => Ok(outcome_of(show(&result), result)),
+        MultiModalReadResult::Parts(files) if files.iter().any(|file| file.data.len() > MAX_FILE_BYTES) => {
+            let message = format!("the image or document has over {MAX_FILE_BYTES} bytes, too many to show");
+            Err(Error::new(ErrorKind::TooLarge, message))
+        }
+        MultiModalReadResult::Parts(files) => {
+            Ok(ToolOutcome { parts: files.into_iter().map(Part::File).collect(), ..ToolOutcome::default() })
+        }
+        _ => Err(Error::new(ErrorKind::Unsupported, "this kind of file cannot be shown")),
     }
 }

@@ -56,11 +56,12 @@ pub(crate) fn note_problems(outcome: &mut ToolOutcome, problems: &[Problem]) {
         return;
     }
     let described = problems.iter().take(MAX_PROBLEMS).map(|problem| {
-        let message: String = problem.message.chars().take(200).collect();
-        format!("'{}': {message}", problem.path.escape_debug())
+        let short = |text: &str| text.chars().take(200).collect::<String>();
+        format!("'{}': {}", short(&problem.path).escape_debug(), short(&problem.message))
     });
     let described: Vec<_> = described.collect();
-    outcome.push_note(&format!("{} entries with problems, such as {}", problems.len(), described.join("; ")));
+    let entries = if problems.len() == 1 { "entry" } else { "entries" };
+    outcome.push_note(&format!("{} {entries} with problems, such as {}", problems.len(), described.join("; ")));
     outcome.is_truncated = true;
 }
 

@@ -8,11 +8,16 @@ use vfs_core::{Backend, OpContext, VfsPath};
 
 use crate::action::{CallScope, Effect};
 use crate::annotations::Annotations;
-use crate::arguments::{ArgumentError, Arguments};
+use crate::argument_error::ArgumentError;
+use crate::arguments::Arguments;
 use crate::outcome::{FailureKind, ToolOutcome};
 use crate::schema::{SchemaForm, input_schema};
 use crate::session::Session;
 use crate::tool_definition::ToolDefinition;
+
+/// Maximum number of files that a note names, and of the characters of each.
+const MAX_NAMED_FILES: usize = 5;
+const MAX_NAMED_CHARACTERS: usize = 200;
 
 /// A tool that a model calls.
 ///
@@ -67,14 +72,32 @@ impl Tool {
         let read = self.read(arguments).and_then(|arguments| Ok(((self.definition.action)(&arguments)?, arguments)));
         let (action, arguments) = match read {
             Ok(read) => read,
-            Err(error) => return ToolOutcome::failed(FailureKind::InvalidArguments, format!("Error: {error}")),
+            Err(error) => return ToolOutcome::failed(FailureKind::InvalidArguments, error.for_model()),
         };
         let scope = CallScope { backend: &*self.backend, cx, session: &self.session };
         let mut outcome = action.perform(&scope).await;
+        self.note_interrupted(&mut outcome);
         for note in arguments.notes() {
             outcome.push_note(note);
         }
         outcome
+    }
+
+    /// Notes the files of an earlier call that was dropped in the middle of its edits, in the first outcome that has room for it.
+    fn note_interrupted(&self, outcome: &mut ToolOutcome) {
+        let interrupted = self.session.take_interrupted();
+        if interrupted.is_empty() {
+            return;
+        }
+        let shown = interrupted.iter().take(MAX_NAMED_FILES).map(|path| {
+            let shown: String = path.as_str().chars().take(MAX_NAMED_CHARACTERS).collect();
+            shown.escape_debug().to_string()
+        });
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        let more = if interrupted.len() > MAX_NAMED_FILES { ", ..." } else { "" };
+        if !outcome.push_note(&format!("an earlier edit was interrupted and may be in {shown}{more}: read them")) {
+            self.session.add_interrupted(interrupted);
+        }
     }
 
     fn read(&self, arguments: &Value) -> Result<Arguments, ArgumentError> {

@@ -2,7 +2,8 @@
 
 use crate::action::Action;
 use crate::annotations::Annotations;
-use crate::arguments::{ArgumentError, Arguments};
+use crate::argument_error::ArgumentError;
+use crate::arguments::Arguments;
 use crate::parameter::Parameter;
 
 /// A tool of a profile.
@@ -12,6 +13,8 @@ pub(crate) struct ToolDefinition {
     pub(crate) parameters: &'static [Parameter],
     pub(crate) annotations: Annotations,
     pub(crate) needs: Needs,
+    /// The type by which Anthropic's API declares the tool, in place of description and schema.
+    pub(crate) anthropic_type: Option<&'static str>,
     /// Returns the description, which names only tools that are offered.
     pub(crate) description: fn(Offered) -> String,
     /// Returns what a call with these arguments does.

@@ -17,7 +17,7 @@ use crate::tool_definition::Offered;
 /// # Behaviour
 ///
 /// * A tool that the backend cannot serve is not offered: none that runs commands if there is no shell, and none that changes files if
-///   the root is read-only. Descriptions name only tools that are there.
+///   the directory of the profile, mostly the root, is read-only. Descriptions name only tools that are there.
 /// * A clone is a handle on the same backend.
 ///
 /// ```
@@ -52,7 +52,7 @@ impl ToolSet {
     pub fn new(backend: Arc<dyn Backend>, profile: Profile) -> Self {
         let root = VfsPath::root();
         let offered = Offered {
-            changes: backend.capabilities(&root).access == Access::ReadWrite,
+            changes: backend.capabilities(&profile.directory()).access == Access::ReadWrite,
             shell: backend.as_shell().is_some(),
         };
         let session = Arc::new(Session::default());

@@ -11,10 +11,11 @@ pub(super) const TOOL_EXAMPLES: &str = "\
 Examples:
   vfs tool list                                        the tools, with their descriptions
   vfs tool list --json                                 what a model is given
-  vfs tool schema read_file                            the arguments of one tool
-  vfs tool call read_file '{\"file_path\": \"/README.md\"}'
-  echo '{\"pattern\": \"TODO\"}' | vfs tool call grep -
-  vfs tool --sandbox --allow exec call execute '{\"command\": \"make\"}'
+  vfs tool list --profile deepagents                   the tools of LangChain deepagents
+  vfs tool schema read                                 the arguments of one tool
+  vfs tool call read '{\"path\": \"/README.md\"}'
+  echo '{\"pattern\": \"TODO\"}' | vfs tool call search -
+  vfs tool --sandbox --allow exec call run '{\"command\": \"make\"}'
 
 Exit status of 'call': 0 for a result, 1 for an error that the model sees, 2 if the tool could not be called.";
 
@@ -22,7 +23,7 @@ Exit status of 'call': 0 for a result, 1 for an error that the model sees, 2 if 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ToolArgs {
     /// The names, parameters and words of the tools
-    #[arg(long, global = true, value_name = "PROFILE", default_value = "deepagents_classic", value_parser = profile())]
+    #[arg(long, global = true, value_name = "PROFILE", default_value = "native", value_parser = profile())]
     pub(crate) profile: Profile,
     /// Allow more tools: 'exec' adds the one that runs commands. Without --sandbox or --virtual, commands run on the host as your
     /// user, as with 'vfs exec'

@@ -5,7 +5,7 @@
 mod tools;
 mod wording;
 
-pub(crate) use self::tools::{CLASSIC, CURRENT};
+pub(crate) use self::tools::{CLASSIC, CURRENT, JS};
 
 /// Maximum number of characters of a result: 20,000 tokens of 4 characters.
 const MAX_CHARACTERS: usize = 80_000;

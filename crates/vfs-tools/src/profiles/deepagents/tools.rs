@@ -11,7 +11,8 @@ use vfs_core::{
 use super::wording::{DeepagentsWording, Release};
 use super::{MAX_CHARACTERS, MAX_ENTRIES};
 use crate::annotations::Annotations;
-use crate::arguments::{ArgumentError, Arguments};
+use crate::argument_error::ArgumentError;
+use crate::arguments::Arguments;
 use crate::parameter::{Parameter, ParameterKind};
 use crate::request_action::{MultiModalReadAction, RequestAction};
 use crate::tool_definition::{Needs, ToolDefinition};
@@ -31,12 +32,24 @@ pub(crate) const CLASSIC: &[ToolDefinition] = &[
 pub(crate) const CURRENT: &[ToolDefinition] = &[
     ls::<Current>(),
     read_file::<Current>(),
-    WRITE_FILE,
+    write_file::<Current>(),
     edit_file::<Current>(),
     DELETE,
-    GLOB,
+    glob::<Current>(),
     GREP,
     execute::<Current>(),
+];
+
+/// The tools of release 1.14 of the package for JavaScript.
+pub(crate) const JS: &[ToolDefinition] = &[
+    LS_OF_ROOT,
+    read_file::<Js>(),
+    write_file::<Js>(),
+    edit_file::<Js>(),
+    DELETE,
+    GLOB_FROM_PATH,
+    GREP_CONTENT,
+    EXECUTE_WITHOUT_TIMEOUT,
 ];
 
 /// A release, for the definitions that several of them share.
@@ -56,8 +69,15 @@ impl OfRelease for Current {
     const WORDS: DeepagentsWording = CURRENT_WORDS;
 }
 
+struct Js;
+
+impl OfRelease for Js {
+    const WORDS: DeepagentsWording = JS_WORDS;
+}
+
 const CLASSIC_WORDS: DeepagentsWording = DeepagentsWording(Release::Classic);
 const CURRENT_WORDS: DeepagentsWording = DeepagentsWording(Release::Current);
+const JS_WORDS: DeepagentsWording = DeepagentsWording(Release::Js);
 
 /// Number of lines of a window, unless the call says otherwise.
 const DEFAULT_LINES: u64 = 100;
@@ -92,6 +112,7 @@ const fn ls<R: OfRelease>() -> ToolDefinition {
         },
         annotations: Annotations::read_only("List a directory"),
         needs: Needs::Files,
+        anthropic_type: None,
         description: |_| {
             "Lists the files and directories in a directory; the path of a directory ends in '/'. Use it to find the file to read."
                 .to_owned()
@@ -102,6 +123,20 @@ const fn ls<R: OfRelease>() -> ToolDefinition {
         },
     }
 }
+
+const LS_OF_ROOT: ToolDefinition = ToolDefinition {
+    parameters: &[Parameter::optional("path", ParameterKind::Path, "Absolute path of the directory. Default '/'.")
+        .aliases(&["directory", "dir_path"])],
+    description: |_| {
+        "Lists the files and directories in a directory, with the sizes of files. Use it to find the file to read."
+            .to_owned()
+    },
+    action: |arguments| {
+        let request = LsRequest::new(arguments.path_or_root("path")).limit(MAX_ENTRIES);
+        Ok(RequestAction::new(request, JS_WORDS, DeepagentsWording::listing).boxed())
+    },
+    ..ls::<Js>()
+};
 
 const fn read_file<R: OfRelease>() -> ToolDefinition {
     ToolDefinition {
@@ -115,6 +150,7 @@ const fn read_file<R: OfRelease>() -> ToolDefinition {
         },
         annotations: Annotations::read_only("Read a file"),
         needs: Needs::Files,
+        anthropic_type: None,
         description: |offered| {
             let edit = if offered.changes { " Read a file before you edit it." } else { "" };
             format!(
@@ -137,6 +173,7 @@ const WRITE_NEW_FILE: ToolDefinition = ToolDefinition {
     parameters: &[FILE_PATH, CONTENT],
     annotations: Annotations::destructive("Write a new file").additive(),
     needs: Needs::WritableFiles,
+    anthropic_type: None,
     description: |_| {
         "Creates a file, and the directories above it. A file that exists is not replaced: change it with edit_file."
             .to_owned()
@@ -144,21 +181,24 @@ const WRITE_NEW_FILE: ToolDefinition = ToolDefinition {
     action: |arguments| Ok(RequestAction::new(written(arguments)?, CLASSIC_WORDS, DeepagentsWording::written).boxed()),
 };
 
-const WRITE_FILE: ToolDefinition = ToolDefinition {
-    name: "write_file",
-    parameters: &[FILE_PATH, CONTENT],
-    annotations: Annotations::destructive("Write a file"),
-    needs: Needs::WritableFiles,
-    description: |_| {
-        "Writes a file, and creates the directories above it. A file that exists is replaced as a whole: prefer edit_file for a \
-         change."
-            .to_owned()
-    },
-    action: |arguments| {
-        let request = written(arguments)?.mode(WriteMode::Overwrite);
-        Ok(RequestAction::new(request, CURRENT_WORDS, DeepagentsWording::written).boxed())
-    },
-};
+const fn write_file<R: OfRelease>() -> ToolDefinition {
+    ToolDefinition {
+        name: "write_file",
+        parameters: const { &[FILE_PATH, CONTENT] },
+        annotations: Annotations::destructive("Write a file"),
+        needs: Needs::WritableFiles,
+        anthropic_type: None,
+        description: |_| {
+            "Writes a file, and creates the directories above it. A file that exists is replaced as a whole: prefer edit_file for a \
+             change."
+                .to_owned()
+        },
+        action: |arguments| {
+            let request = written(arguments)?.mode(WriteMode::Overwrite);
+            Ok(RequestAction::new(request, R::WORDS, DeepagentsWording::written).boxed())
+        },
+    }
+}
 
 const fn edit_file<R: OfRelease>() -> ToolDefinition {
     ToolDefinition {
@@ -183,6 +223,7 @@ const fn edit_file<R: OfRelease>() -> ToolDefinition {
         },
         annotations: Annotations::destructive("Edit a file"),
         needs: Needs::WritableFiles,
+        anthropic_type: None,
         description: |_| {
             "Replaces a text in a file by another one. `old_string` has to be in the file exactly once, with its indentation and \
              without anything that read_file adds, unless `replace_all` is true."
@@ -203,6 +244,7 @@ const DELETE: ToolDefinition = ToolDefinition {
     parameters: &[FILE_PATH],
     annotations: Annotations::destructive("Delete a file or directory"),
     needs: Needs::WritableFiles,
+    anthropic_type: None,
     description: |_| "Deletes a file, or a directory with everything below it.".to_owned(),
     action: |arguments| {
         let request = DeleteRequest::new(arguments.required_path("file_path")?).recursive();
@@ -222,6 +264,7 @@ const GLOB_FROM_ROOT: ToolDefinition = ToolDefinition {
     parameters: &[GLOB_PATTERN, SEARCH_PATH],
     annotations: Annotations::read_only("Find files by name"),
     needs: Needs::Files,
+    anthropic_type: None,
     description: |_| {
         "Finds files by a pattern, and returns absolute paths. '*.txt' finds the files of the directory itself, '**/*.txt' also \
          those below."
@@ -235,19 +278,40 @@ const GLOB_FROM_ROOT: ToolDefinition = ToolDefinition {
     },
 };
 
-const GLOB: ToolDefinition = ToolDefinition {
+const fn glob<R: OfRelease>() -> ToolDefinition {
+    ToolDefinition {
+        name: "glob",
+        parameters: const { &[GLOB_PATTERN, SEARCH_PATH] },
+        annotations: Annotations::read_only("Find files by name"),
+        needs: Needs::Files,
+        anthropic_type: None,
+        description: |_| {
+            "Finds files by a pattern, and returns absolute paths. A pattern without '/' is one of names at any depth, one with '/' of \
+             paths below `path`; '/*.py' finds the files of the directory itself. A leading dot has to be in the pattern."
+                .to_owned()
+        },
+        action: |arguments| {
+            let request = found(arguments, arguments.required_text("pattern")?);
+            Ok(RequestAction::new(request, R::WORDS, DeepagentsWording::found).boxed())
+        },
+    }
+}
+
+const GLOB_FROM_PATH: ToolDefinition = ToolDefinition {
     name: "glob",
     parameters: &[GLOB_PATTERN, SEARCH_PATH],
     annotations: Annotations::read_only("Find files by name"),
     needs: Needs::Files,
+    anthropic_type: None,
     description: |_| {
-        "Finds files by a pattern, and returns absolute paths. A pattern without '/' is one of names at any depth, one with '/' of paths \
-         below `path`; '/*.py' finds the files of the directory itself. A leading dot has to be in the pattern."
+        "Finds files by a pattern, and returns absolute paths. '*.ts' finds the files of the directory itself, '**/*.ts' also those below."
             .to_owned()
     },
+    // The pattern is one of paths below `path`, hidden ones included.
     action: |arguments| {
-        let request = found(arguments, arguments.required_text("pattern")?);
-        Ok(RequestAction::new(request, CURRENT_WORDS, DeepagentsWording::found).boxed())
+        let pattern = arguments.required_text("pattern")?;
+        let request = found(arguments, format!("/{}", pattern.trim_start_matches('/'))).hidden();
+        Ok(RequestAction::new(request, Js::WORDS, DeepagentsWording::found).boxed())
     },
 };
 
@@ -263,54 +327,73 @@ const OUTPUT_MODE: Parameter = Parameter::optional(
     "'files_with_matches' (default): paths; 'content': matching lines with numbers; 'count': number of matches of each file.",
 );
 
+const OUTPUT_MODE_CONTENT: Parameter = Parameter::optional(
+    "output_mode",
+    ParameterKind::Choice(&["files_with_matches", "content", "count"]),
+    "'content' (default): matching lines with numbers; 'files_with_matches': paths; 'count': number of matches of each file.",
+);
+const MAX_COUNT: Parameter = Parameter::optional(
+    "max_count",
+    FROM_1,
+    "Maximum number of results: of matching lines, or of files. Default 1000.",
+);
+
 const GREP_WITHOUT_LIMIT: ToolDefinition = ToolDefinition {
     name: "grep",
     parameters: &[GREP_PATTERN, SEARCH_PATH, GREP_GLOB, OUTPUT_MODE],
     annotations: Annotations::read_only("Search in files"),
     needs: Needs::Files,
+    anthropic_type: None,
     description: |_| "Searches files for a literal text. Hidden and ignored files are left out.".to_owned(),
     action: |arguments| {
-        let request = searched(arguments)?.limit(MAX_ENTRIES);
+        let request = searched(arguments, GrepOutput::Files)?.limit(MAX_ENTRIES);
         Ok(RequestAction::new(request, CLASSIC_WORDS, DeepagentsWording::matches).boxed())
     },
 };
 
 const GREP: ToolDefinition = ToolDefinition {
     name: "grep",
-    parameters: &[
-        GREP_PATTERN,
-        SEARCH_PATH,
-        GREP_GLOB,
-        OUTPUT_MODE,
-        Parameter::optional(
-            "max_count",
-            FROM_1,
-            "Maximum number of results: of matching lines, or of files. Default 1000.",
-        ),
-    ],
+    parameters: &[GREP_PATTERN, SEARCH_PATH, GREP_GLOB, OUTPUT_MODE, MAX_COUNT],
     annotations: Annotations::read_only("Search in files"),
     needs: Needs::Files,
+    anthropic_type: None,
     description: |offered| {
         let regex = if offered.shell { " For a regular expression, run `rg` by execute." } else { "" };
         format!("Searches files for a literal text. Hidden and ignored files are left out.{regex}")
     },
     action: |arguments| {
-        let request = searched(arguments)?.limit(arguments.count("max_count").unwrap_or(DEFAULT_MATCHES));
+        let limit = arguments.count("max_count").unwrap_or(DEFAULT_MATCHES);
+        let request = searched(arguments, GrepOutput::Files)?.limit(limit);
         Ok(RequestAction::new(request, CURRENT_WORDS, DeepagentsWording::matches).boxed())
     },
 };
+
+const GREP_CONTENT: ToolDefinition = ToolDefinition {
+    parameters: &[GREP_PATTERN, SEARCH_PATH, GREP_GLOB, OUTPUT_MODE_CONTENT, MAX_COUNT],
+    action: |arguments| {
+        let limit = arguments.count("max_count").unwrap_or(DEFAULT_MATCHES);
+        let request = searched(arguments, GrepOutput::Matches)?.limit(limit);
+        Ok(RequestAction::new(request, JS_WORDS, DeepagentsWording::matches).boxed())
+    },
+    ..GREP
+};
+
+const COMMAND: Parameter = Parameter::required("command", ParameterKind::Text, "Command line.").aliases(&["cmd"]);
+
+const EXECUTE_WITHOUT_TIMEOUT: ToolDefinition = ToolDefinition { parameters: &[COMMAND], ..execute::<Js>() };
 
 const fn execute<R: OfRelease>() -> ToolDefinition {
     ToolDefinition {
         name: "execute",
         parameters: const {
             &[
-                Parameter::required("command", ParameterKind::Text, "Command line.").aliases(&["cmd"]),
+                COMMAND,
                 Parameter::optional("timeout", SECONDS, "Seconds after which the command is stopped; 0 for an hour."),
             ]
         },
         annotations: Annotations::destructive("Run a command"),
         needs: Needs::Shell,
+        anthropic_type: None,
         description: |offered| {
             let edit = if offered.changes { ", edit_file" } else { "" };
             format!(
@@ -340,11 +423,12 @@ fn found(arguments: &Arguments, pattern: String) -> GlobRequest {
     request.hidden_names(HiddenNames::Spelled).no_ignore().limit(MAX_ENTRIES)
 }
 
-fn searched(arguments: &Arguments) -> Result<GrepRequest, ArgumentError> {
+fn searched(arguments: &Arguments, default: GrepOutput) -> Result<GrepRequest, ArgumentError> {
     let output = match arguments.text("output_mode") {
         Some("content") => GrepOutput::Matches,
         Some("count") => GrepOutput::Counts,
-        _ => GrepOutput::Files,
+        Some("files_with_matches") => GrepOutput::Files,
+        _ => default,
     };
     let request = GrepRequest::literal(arguments.required_text("pattern")?);
     let request = request.path(arguments.path_or_root("path")).output(output).max_result_bytes(MAX_MATCHED_BYTES);

@@ -19,6 +19,9 @@ const CUT: &str = "... [results truncated, try being more specific with your par
 const GREP_STOPPED: &str = "Note: the search stopped early (it hit its time limit or the maximum match count). The matches above are \
     valid but incomplete. Narrow the search (a more specific pattern or a narrower path), or raise max_count, to see the rest.";
 
+const GREP_STOPPED_JS: &str = "Note: the search stopped early because it hit the maximum match count. The matches above are valid but \
+    incomplete. Narrow the search (a more specific pattern or a narrower path), or raise max_count, to see the rest.";
+
 const GLOB_STOPPED: &str = "Note: the search stopped early because it hit its time or size limit. The paths above are valid but \
     incomplete. Narrow the search (a more specific pattern or a narrower path) to see the rest.";
 
@@ -35,6 +38,8 @@ pub(super) enum Release {
     Classic,
     /// 0.7.
     Current,
+    /// 1.14 for JavaScript.
+    Js,
 }
 
 /// The words of a release.
@@ -42,7 +47,10 @@ pub(super) enum Release {
 pub(super) struct DeepagentsWording(pub(super) Release);
 
 impl DeepagentsWording {
-    pub(super) fn listing(&self, _request: &LsRequest, result: &LsResult) -> ResultText {
+    pub(super) fn listing(&self, request: &LsRequest, result: &LsResult) -> ResultText {
+        if self.0 == Release::Js {
+            return listing_with_sizes(request, result);
+        }
         let paths = result.entries.iter().map(|entry| match entry.is_dir {
             true if !entry.path.is_root() => format!("{}/", entry.path),
             _ => entry.path.to_string(),
@@ -53,27 +61,38 @@ impl DeepagentsWording {
     pub(super) fn window(&self, _request: &ReadRequest, result: &ReadResult) -> ResultText {
         let text = match self.0 {
             Release::Classic => return numbered(result),
-            Release::Current => with_header(result),
+            Release::Current | Release::Js => with_header(result),
         };
         ResultText { text, is_truncated: result.truncated.is_some() }
     }
 
     pub(super) fn written(&self, _request: &WriteRequest, result: &WriteResult) -> ResultText {
-        ResultText::whole(format!("Updated file {}", result.path))
+        ResultText::whole(match self.0 {
+            Release::Js => format!("Successfully wrote to '{}'", result.path),
+            _ => format!("Updated file {}", result.path),
+        })
     }
 
     pub(super) fn edited(&self, _request: &EditRequest, result: &EditResult) -> ResultText {
         let EditResult { occurrences, path, .. } = result;
-        ResultText::whole(format!("Successfully replaced {occurrences} instance(s) of the string in '{path}'"))
+        ResultText::whole(match self.0 {
+            Release::Js => format!("Successfully replaced {occurrences} occurrence(s) in '{path}'"),
+            _ => format!("Successfully replaced {occurrences} instance(s) of the string in '{path}'"),
+        })
     }
 
     pub(super) fn deleted(&self, _request: &DeleteRequest, result: &DeleteResult) -> ResultText {
         ResultText::whole(format!("Deleted {}", result.path))
     }
 
-    pub(super) fn found(&self, _request: &GlobRequest, result: &GlobResult) -> ResultText {
-        let paths = result.entries.iter().map(|entry| entry.path.to_string()).collect();
+    pub(super) fn found(&self, request: &GlobRequest, result: &GlobResult) -> ResultText {
+        let paths: Vec<_> = result.entries.iter().map(|entry| entry.path.to_string()).collect();
         match self.0 {
+            Release::Js if paths.is_empty() && result.truncated.is_none() => {
+                let pattern = request.pattern.trim_start_matches('/');
+                ResultText::whole(format!("No files found matching pattern '{pattern}'"))
+            }
+            Release::Js => lines(paths, result.truncated.is_some()),
             Release::Classic => self.paths(paths, result.truncated.is_some()),
             Release::Current if result.truncated.is_some() => {
                 let ResultText { text, .. } = self.paths(paths, false);
@@ -84,20 +103,23 @@ impl DeepagentsWording {
     }
 
     pub(super) fn matches(&self, request: &GrepRequest, result: &GrepResult) -> ResultText {
-        let is_current = self.0 == Release::Current;
+        let (is_current, is_js) = (self.0 == Release::Current, self.0 == Release::Js);
         let is_stopped = result.truncated.is_some();
         let is_empty = result.matches.is_empty() && result.files.is_empty();
+        if is_empty && !is_stopped && is_js {
+            return ResultText::whole(format!("No matches found for pattern '{}'", request.pattern.as_str()));
+        }
         if is_empty && !is_stopped {
             let is_misread = is_current && looks_like_regex(request.pattern.as_str());
             let hint = if is_misread { format!("\n\n{LITERAL_HINT}") } else { String::new() };
             return ResultText::whole(format!("No matches found{hint}"));
         }
         let lines = if is_empty { "No matches found".to_owned() } else { match_lines(result) };
-        let mut shown = self.cut(lines, is_stopped && !is_current);
+        let mut shown = self.cut(lines, is_stopped && self.0 == Release::Classic);
         shown.is_truncated |= result.matches.iter().any(|found| found.cut);
-        if is_stopped && is_current {
+        if is_stopped && (is_current || is_js) {
             shown.text.push_str("\n\n");
-            shown.text.push_str(GREP_STOPPED);
+            shown.text.push_str(if is_js { GREP_STOPPED_JS } else { GREP_STOPPED });
             shown.is_truncated = true;
         }
         shown
@@ -122,13 +144,18 @@ impl DeepagentsWording {
         match (error.detail(), edit.replacements.first()) {
             (Some(ErrorDetail::NotUnique { count, .. }), Some(replacement)) => {
                 let old: String = replacement.old.chars().take(MAX_SHOWN_CHARACTERS).collect();
+                let appears = match self.0 {
+                    Release::Js => format!("has multiple occurrences (appears {count} times)"),
+                    _ => format!("appears {count} times"),
+                };
                 format!(
-                    "Error: String '{old}' appears {count} times in file. Use replace_all=True to replace all instances, or \
+                    "Error: String '{old}' {appears} in file. Use replace_all=True to replace all instances, or \
                      provide a more specific string with surrounding context."
                 )
             }
             (_, Some(replacement)) if error.kind() == ErrorKind::InvalidArgument => {
                 let words = match (replacement.old.is_empty(), replacement.old == replacement.new) {
+                    (true, _) if self.0 == Release::Js => "oldString cannot be empty when file has content",
                     (true, _) => "old_string cannot be empty. Provide the exact text to replace.",
                     (_, true) => "old_string and new_string are equal, so that nothing would change",
                     _ => return error.for_model(),
@@ -145,10 +172,7 @@ impl DeepagentsWording {
     fn paths(&self, mut paths: Vec<String>, is_stopped: bool) -> ResultText {
         let kept = match self.0 {
             Release::Current if paths.is_empty() => return ResultText::whole("No files found"),
-            Release::Classic => {
-                let characters: usize = paths.iter().map(|path| path.chars().count()).sum();
-                if characters > MAX_CHARACTERS { paths.len() * MAX_CHARACTERS / characters } else { paths.len() }
-            }
+            Release::Classic | Release::Js => count_by_share(&paths),
             Release::Current => {
                 let mut room = MAX_CHARACTERS - CUT.len() - 4;
                 let fits = |path: &&String| {
@@ -173,7 +197,7 @@ impl DeepagentsWording {
         let is_longer = text.char_indices().nth(MAX_CHARACTERS).is_some();
         if is_longer {
             let kept = match self.0 {
-                Release::Classic => MAX_CHARACTERS,
+                Release::Classic | Release::Js => MAX_CHARACTERS,
                 Release::Current => MAX_CHARACTERS - CUT.len() - 1,
             };
             let end = text.char_indices().nth(kept).map_or(text.len(), |(end, _)| end);
@@ -186,6 +210,35 @@ impl DeepagentsWording {
         }
         ResultText { text, is_truncated }
     }
+}
+
+/// Returns the number of `lines` that are shown: the share that the maximum has in the number of their characters.
+fn count_by_share(lines: &[String]) -> usize {
+    let characters: usize = lines.iter().map(|line| line.chars().count()).sum();
+    if characters > MAX_CHARACTERS { lines.len() * MAX_CHARACTERS / characters } else { lines.len() }
+}
+
+/// Returns `lines` one below the other, cut to the maximum number of characters.
+fn lines(mut lines: Vec<String>, is_stopped: bool) -> ResultText {
+    let kept = count_by_share(&lines);
+    let is_truncated = is_stopped || kept < lines.len();
+    lines.truncate(kept);
+    if is_truncated {
+        lines.push(CUT.to_owned());
+    }
+    ResultText { text: lines.join("\n"), is_truncated }
+}
+
+fn listing_with_sizes(request: &LsRequest, result: &LsResult) -> ResultText {
+    if result.entries.is_empty() && result.truncated.is_none() {
+        return ResultText::whole(format!("No files found in {}", request.path));
+    }
+    let shown = result.entries.iter().map(|entry| match (entry.is_dir, entry.size) {
+        (true, _) => format!("{}/ (directory)", entry.path),
+        (false, 0) => entry.path.to_string(),
+        (false, size) => format!("{} ({size} bytes)", entry.path),
+    });
+    lines(shown.collect(), result.truncated.is_some())
 }
 
 /// Returns numbered lines, and where to continue if lines are left out.
@@ -203,7 +256,7 @@ fn numbered(result: &ReadResult) -> ResultText {
         next_offset = Some(line - 1);
     } else if result.next_byte.is_some() {
         // No offset leads into the middle of a line.
-        next_offset = Some(result.end_line);
+        next_offset = Some(result.end_line).filter(|end| result.total_lines != Some(*end));
         text.push_str("\n[truncated: the rest of this line is too long to be shown]");
     }
     if let Some(offset) = next_offset {

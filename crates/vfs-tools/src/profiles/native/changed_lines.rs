@@ -1,0 +1,51 @@
+//! The lines of a file that an edit changed, from its diff.
+
+/// A changed place of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ChangedPlace {
+    /// Number of the first line.
+    pub(super) first: u64,
+    /// The lines as they are now, with those around them.
+    pub(super) lines: Vec<String>,
+}
+
+impl ChangedPlace {
+    /// Returns the numbers of the first line and the last.
+    pub(super) fn range(&self) -> String {
+        let last = (self.first + self.lines.len() as u64).saturating_sub(1);
+        if last <= self.first { self.first.to_string() } else { format!("{}-{last}", self.first) }
+    }
+}
+
+/// Returns the changed places in a unified diff.
+pub(super) fn changed_places(diff: &str) -> Vec<ChangedPlace> {
+    let mut places: Vec<ChangedPlace> = Vec::new();
+    for line in diff.lines() {
+        if let Some(header) = line.strip_prefix("@@ ") {
+            places.push(ChangedPlace { first: first_line(header), lines: Vec::new() });
+        } else if let (Some(place), Some(text)) = (places.last_mut(), line.strip_prefix([' ', '+'])) {
+            place.lines.push(text.trim_end_matches('\r').to_owned());
+        }
+    }
+    places
+}
+
+/// Returns the first line of the new side in the header of a hunk, such as `-20,7 +20,9 @@`.
+fn first_line(header: &str) -> u64 {
+    let new = header.split(' ').find_map(|range| range.strip_prefix('+'));
+    new.and_then(|range| range.split(',').next()?.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_have_the_new_lines() {
+        let diff = "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n-b\n+c\r\n d\n@@ -20,2 +20,1 @@\n e\n-f\n\\ No newline at end of file\n";
+        let place =
+            |first, lines: &[&str]| ChangedPlace { first, lines: lines.iter().map(|&line| line.into()).collect() };
+        assert_eq!(changed_places(diff), [place(1, &["a", "c", "d"]), place(20, &["e"])]);
+        assert_eq!(changed_places("Binary files a/x and b/x differ\n"), []);
+    }
+}

@@ -1,0 +1,46 @@
+//! Definitions around the matches of a search.
+
+use std::collections::BTreeMap;
+
+use futures::StreamExt as _;
+use futures::stream;
+use vfs_core::{Content, ReadRequest, VfsPath};
+
+use super::definitions::{definitions, enclosing};
+use crate::action::CallScope;
+
+/// Maximum number of files that are read for the definitions in them.
+const MAX_FILES: usize = 10;
+
+/// Maximum size in bytes of such a file. In a longer one, definitions are not looked for.
+const MAX_FILE_BYTES: u64 = 256 << 10;
+
+/// Number of files that are read at once.
+const PARALLEL_READS: usize = 5;
+
+/// Maximum number of characters of a definition.
+const MAX_CHARACTERS: usize = 120;
+
+/// For each file, the first line of the definition around a line, with its number, by the number of the line.
+pub(super) type EnclosingLines = BTreeMap<VfsPath, BTreeMap<u64, (u64, String)>>;
+
+/// Returns the definitions around `lines` of files. One that cannot be read has none, as the search has shown what was asked for.
+pub(super) async fn enclosing_lines(scope: &CallScope<'_>, lines: BTreeMap<VfsPath, Vec<u64>>) -> EnclosingLines {
+    let reads = lines.into_iter().take(MAX_FILES).map(|(path, lines)| async move {
+        let request = ReadRequest::new(path.clone()).max_bytes(MAX_FILE_BYTES);
+        let read = scope.backend.read(scope.cx, request).await.ok()?;
+        let Content::Text(text) = &read.content else { return None };
+        if read.truncated.is_some() {
+            return None;
+        }
+        let found = definitions(path.name().unwrap_or_default(), text);
+        let around = lines.into_iter().filter_map(|line| {
+            let definition = enclosing(&found, line)?;
+            let text = definition.text.chars().take(MAX_CHARACTERS).collect();
+            Some((line, (*definition.lines.start(), text)))
+        });
+        let around = around.collect();
+        Some((path, around))
+    });
+    stream::iter(reads).buffered(PARALLEL_READS).filter_map(async |found| found).collect().await
+}

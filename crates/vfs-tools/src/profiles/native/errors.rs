@@ -1,0 +1,64 @@
+//! Errors in words that say what to do next.
+
+use vfs_core::edit::diff;
+use vfs_core::error::ErrorDetail;
+use vfs_core::suggest::similar_paths;
+use vfs_core::{Content, Error, ErrorKind, ReadRequest, VfsPath};
+
+use super::MAX_CONTENT_BYTES;
+use super::page::with_count;
+use crate::action::CallScope;
+use crate::outcome::ToolOutcome;
+use crate::session::short_version;
+
+/// Maximum size in bytes of a diff in the answer.
+const MAX_DIFF_BYTES: usize = 1_400;
+
+/// Returns the outcome of `error`, about `path` unless it names another one.
+pub(super) async fn failure_outcome(scope: &CallScope<'_>, path: &VfsPath, error: Error) -> ToolOutcome {
+    let error = error.or_path(path);
+    let text = error_text(scope, path, &error).await;
+    ToolOutcome::of_error(&error, text)
+}
+
+/// Returns what to answer to `error`: paths like one that is missing, or what has changed since the file was shown.
+pub(super) async fn error_text(scope: &CallScope<'_>, path: &VfsPath, error: &Error) -> String {
+    let words = error.for_model();
+    match (error.kind(), error.detail()) {
+        (ErrorKind::NotFound, _) => {
+            let missing = error.path().and_then(|path| VfsPath::parse(path).ok());
+            let near = similar_paths(scope.backend, scope.cx, missing.as_ref().unwrap_or(path)).await;
+            let near: Vec<_> = near.iter().map(VfsPath::as_str).collect();
+            if near.is_empty() { words } else { format!("{words}; near it: {}", near.join(", ")) }
+        }
+        (ErrorKind::InvalidArgument, Some(ErrorDetail::OffsetOutOfRange { total_lines })) => {
+            format!("Error: {path} has only {}", with_count(*total_lines, "line"))
+        }
+        (ErrorKind::Conflict, _) => changed_since(scope, path, error).await,
+        _ => words,
+    }
+}
+
+/// Returns what has changed since the file was shown.
+async fn changed_since(scope: &CallScope<'_>, path: &VfsPath, error: &Error) -> String {
+    let Some(shown) = scope.session.get(path) else { return error.for_model() };
+    let request = ReadRequest::new(path.clone()).max_bytes(MAX_CONTENT_BYTES as u64);
+    let Ok(now) = scope.backend.read(scope.cx, request).await else { return error.for_model() };
+    if now.version == shown.version {
+        return error.for_model();
+    }
+    let (then, current) = (short_version(&shown.version), short_version(&now.version));
+    let changed = format!(
+        "Error: {path} has changed since you saw it (it was {then} and is {current}); the call changed nothing there."
+    );
+    let is_whole = now.next_offset.is_none() && now.next_byte.is_none();
+    let (Some(before), Content::Text(after), true) = (&shown.text, &now.content, is_whole) else {
+        return format!("{changed} Read it again first.");
+    };
+    let difference = diff(path, before.as_bytes(), after.as_bytes());
+    if difference.len() > MAX_DIFF_BYTES {
+        return format!("{changed} Read it again first.");
+    }
+    scope.session.show(path, &now.version, Some(after.clone()));
+    format!("{changed} What has changed:\n{difference}Repeat the call if it still applies.")
+}

@@ -1,0 +1,56 @@
+//! Numbered lines of a file, and the header above them.
+
+use std::fmt::Write as _;
+
+use vfs_core::ReadResult;
+
+use crate::session::short_version;
+
+/// Room in bytes of the first line, at least.
+const MIN_LINE_ROOM: usize = 200;
+
+/// Room in bytes for the number of a line.
+const NUMBER_ROOM: usize = 12;
+
+/// Returns the path and the version.
+pub(super) fn header_of_version(result: &ReadResult) -> String {
+    format!("{} {}", result.path, short_version(&result.version))
+}
+
+/// Appends lines with their numbers, as many as fit into `max` bytes of `out`, and returns how many there are. The first is always taken,
+/// and cut if it is too long. The line endings of the file are in the header.
+pub(super) fn push_numbered(out: &mut String, first: u64, text: &str, max: usize) -> u64 {
+    let mut count = 0;
+    for (number, line) in (first..).zip(text.split_inclusive('\n')) {
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        if count > 0 && out.len() + line.len() + NUMBER_ROOM > max {
+            break;
+        }
+        let room = max.saturating_sub(out.len() + NUMBER_ROOM);
+        let shown = &line[..line.floor_char_boundary(room.max(MIN_LINE_ROOM))];
+        let cut = if shown.len() < line.len() { " [line cut]" } else { "" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{number}\t{shown}{cut}");
+        count += 1;
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_taken_as_long_as_they_fit() {
+        for (text, max, expected, count) in
+            [("a\r\nb\n", 100, "7\ta\n8\tb\n", 2), ("a\nb", 16, "7\ta\n", 1), ("\n\n", 100, "7\t\n8\t\n", 2)]
+        {
+            let mut out = String::new();
+            assert_eq!((push_numbered(&mut out, 7, text, max), out.as_str()), (count, expected), "{text:?}");
+        }
+        let mut out = String::new();
+        assert_eq!(push_numbered(&mut out, 1, &"é".repeat(1_000), 0), 1);
+        assert_eq!(out, format!("1\t{} [line cut]\n", "é".repeat(MIN_LINE_ROOM / 2)));
+    }
+}

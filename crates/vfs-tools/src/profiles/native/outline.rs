@@ -1,0 +1,108 @@
+//! The definitions of a file: all of them as an outline, or one by its name.
+
+use vfs_core::suggest::similar;
+use vfs_core::{Content, Error, ErrorKind, ReadRequest, ReadResult, VfsPath};
+
+use super::definitions::{Definition, definitions, first_comment_line};
+use super::numbered::{header_of_version, push_numbered};
+use super::{MAX_CONTENT_BYTES, MAX_RESULT_BYTES};
+use crate::action::CallScope;
+use crate::request_action::ResultText;
+
+/// Maximum size in bytes of a file in which definitions are looked for.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// Room in bytes in which another definition is begun.
+const MIN_ROOM: usize = 400;
+
+/// Maximum number of characters of the first line of a definition in an outline.
+const MAX_CHARACTERS: usize = 100;
+
+/// Returns the outline of a file, or `None` if it has no definitions.
+pub(super) async fn outline(scope: &CallScope<'_>, path: &VfsPath) -> Result<Option<ResultText>, Error> {
+    let read = whole(scope, path).await?;
+    let Content::Text(text) = &read.content else { return Ok(None) };
+    let found = definitions(path.name().unwrap_or_default(), text);
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let header = format!("{} {} lines, outline", header_of_version(&read), text.lines().count());
+    let lines = |line: fn(&Definition<'_>) -> String| found.iter().map(line).collect::<Vec<_>>();
+    let size = |lines: &[String]| lines.iter().map(|line| line.len() + 1).sum::<usize>();
+    let mut shown = lines(|it| {
+        let text: String = it.text.chars().take(MAX_CHARACTERS).collect();
+        format!("{}\t{}{text}", it.lines.start(), " ".repeat(it.indent.min(40)))
+    });
+    if size(&shown) > MAX_RESULT_BYTES {
+        shown = lines(|it| format!("{}\t{}", it.lines.start(), it.name));
+    }
+    let mut room = MAX_RESULT_BYTES;
+    let kept = shown.iter().take_while(|line| {
+        let left = room.checked_sub(line.len() + 1);
+        room = left.unwrap_or(0);
+        left.is_some()
+    });
+    let kept = kept.count();
+    let mut text = format!("{header}\n{}", shown[..kept].join("\n"));
+    if kept < shown.len() {
+        text.push_str(&format!("\n[{} more definitions: search the file for them]", shown.len() - kept));
+    }
+    text.push_str("\n[for the text: `symbol` or `lines`]");
+    Ok(Some(ResultText { text, is_truncated: true }))
+}
+
+/// Returns the lines of the definitions with the name `symbol`, each with the comment above it.
+pub(super) async fn symbol(scope: &CallScope<'_>, path: &VfsPath, symbol: &str) -> Result<ResultText, Error> {
+    let read = whole(scope, path).await?;
+    let text = match &read.content {
+        Content::Text(text) => text,
+        Content::Binary { .. } => "",
+    };
+    let all = definitions(path.name().unwrap_or_default(), text);
+    // The last part of a path such as `Type::method`.
+    let name = symbol.rsplit([':', '.', '#']).next().unwrap_or(symbol).trim();
+    let found: Vec<_> = all.iter().filter(|it| it.name == symbol || it.name == name).collect();
+    if found.is_empty() {
+        let near = similar(name, all.iter().map(|it| it.name), 3);
+        let near = if near.is_empty() { String::new() } else { format!("; near it: {}", near.join(", ")) };
+        let words = format!("no definition of this name is found{near}; search for it, or read lines");
+        return Err(Error::new(ErrorKind::NoMatch, words).with_path(path));
+    }
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let mut shown = String::new();
+    let (mut left, mut is_truncated) = (found.len(), false);
+    for definition in &found {
+        let first = first_comment_line(&lines, *definition.lines.start());
+        let last = *definition.lines.end();
+        if !shown.is_empty() && shown.len() + MIN_ROOM > MAX_CONTENT_BYTES {
+            break;
+        }
+        left -= 1;
+        shown.push_str(&format!("{first}-{last}\n"));
+        let text = lines[first as usize - 1..last as usize].concat();
+        let next = first + push_numbered(&mut shown, first, &text, MAX_CONTENT_BYTES);
+        if next <= last {
+            shown.push_str(&format!("[more: lines=\"{next}-{last}\"]\n"));
+            is_truncated = true;
+            break;
+        }
+    }
+    if left > 0 {
+        is_truncated = true;
+        let next = &found[found.len() - left];
+        shown.push_str(&format!("[{left} more of this name, the next at line {}]\n", next.lines.start()));
+    }
+    scope.session.show(path, &read.version, None);
+    Ok(ResultText { text: format!("{} {}", header_of_version(&read), shown.trim_end()), is_truncated })
+}
+
+async fn whole(scope: &CallScope<'_>, path: &VfsPath) -> Result<ReadResult, Error> {
+    let read = scope.backend.read(scope.cx, ReadRequest::new(path.clone()).max_bytes(MAX_FILE_BYTES)).await?;
+    if read.truncated.is_some() {
+        let words = format!(
+            "the file has over {MAX_FILE_BYTES} bytes, too many to look for definitions; search it, or read lines"
+        );
+        return Err(Error::new(ErrorKind::TooLarge, words).with_path(path));
+    }
+    Ok(read)
+}

@@ -1,0 +1,425 @@
+//! Tool `search`: matching lines by file, or counts by directory if there are many.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use futures::StreamExt as _;
+use vfs_core::operation::OperationClass;
+use vfs_core::search::{CaseMode, GrepMatch, GrepOutput, GrepSummary, LineKind, Pattern};
+use vfs_core::{Error, GrepEvent, GrepRequest, Problem, VfsPath};
+
+use super::enclosing_lines::{EnclosingLines, enclosing_lines};
+use super::list::left_out;
+use super::page::{in_one_line, numbers, with_count};
+use super::summary::{Counts, Summary};
+use super::{MAX_RESULT_BYTES, errors};
+use crate::action::{Action, CallScope, Effect};
+use crate::annotations::Annotations;
+use crate::outcome::ToolOutcome;
+use crate::parameter::{Parameter, ParameterKind};
+use crate::result_parts::note_problems;
+use crate::tool_definition::{Needs, ToolDefinition};
+
+/// Maximum size of a shown line in bytes.
+const MAX_LINE_BYTES: u64 = 400;
+
+/// Levels of directories that have a count of their own.
+const SUMMARY_DEPTH: usize = 3;
+
+const DEFAULT_LIMIT: u64 = 100;
+
+/// Room in bytes for what is around the text of a line.
+const LINE_ROOM: usize = 24;
+
+/// Maximum number of lines of a summary.
+const MAX_SUMMARY_LINES: u64 = 50;
+
+pub(super) const SEARCH: ToolDefinition = ToolDefinition {
+    name: "search",
+    parameters: &[
+        Parameter::required("pattern", ParameterKind::Text, "Literal text, or a regular expression with `regex`.")
+            .aliases(&["query", "text"]),
+        Parameter::optional("path", ParameterKind::Path, "Directory or file. Default '/'.").aliases(&[
+            "directory",
+            "dir_path",
+            "dir",
+            "file_path",
+        ]),
+        Parameter::optional("glob", ParameterKind::Text, "Pattern of files, such as '*.rs'.")
+            .aliases(&["include", "match"]),
+        Parameter::optional("regex", ParameterKind::Boolean, "Default false."),
+        Parameter::optional("word", ParameterKind::Boolean, "Whole words only. Default false.")
+            .aliases(&["whole_word"]),
+        Parameter::optional(
+            "case",
+            ParameterKind::Choice(&["smart", "sensitive", "insensitive"]),
+            "'smart' (default): sensitive if the pattern has a capital.",
+        ),
+        Parameter::optional("show", ParameterKind::Choice(&["lines", "files", "counts"]), "Default 'lines'.")
+            .aliases(&["output_mode"]),
+        Parameter::optional("context", ParameterKind::Integer { min: 0, max: 20 }, "Lines around a match. Default 0."),
+        Parameter::optional(
+            "limit",
+            ParameterKind::Integer { min: 1, max: 10_000 },
+            "Maximum number of matches or files. Default 100.",
+        )
+        .aliases(&["max_count", "head_limit"]),
+        Parameter::optional(
+            "skip",
+            ParameterKind::Integer { min: 0, max: i64::MAX },
+            "Number of them to skip, for pages in place of counts.",
+        ),
+    ],
+    annotations: Annotations::read_only("Search in files"),
+    needs: Needs::Files,
+    anthropic_type: None,
+    description: |_| {
+        "Searches the text of files, without hidden, ignored and binary ones. Shows matching lines by file, with the definition around them \
+         after `=`; counts by directory if there are more than `limit`."
+            .to_owned()
+    },
+    action: |arguments| {
+        let pattern = arguments.required_text("pattern")?;
+        let pattern =
+            if arguments.boolean("regex") == Some(true) { Pattern::Regex(pattern) } else { Pattern::Literal(pattern) };
+        let case = match arguments.text("case") {
+            Some("sensitive") => CaseMode::Sensitive,
+            Some("insensitive") => CaseMode::Insensitive,
+            _ => CaseMode::Smart,
+        };
+        let context = arguments.count("context").unwrap_or(0) as u32;
+        let mut request =
+            GrepRequest::new(pattern).path(arguments.path_or_root("path")).case(case).context(context, context);
+        request = match arguments.text("glob") {
+            None | Some("") => request,
+            Some(glob) => request.glob(glob),
+        };
+        if arguments.boolean("word") == Some(true) {
+            request = request.whole_word();
+        }
+        let output = match arguments.text("show") {
+            Some("files") => GrepOutput::Files,
+            Some("counts") => GrepOutput::Counts,
+            _ => GrepOutput::Matches,
+        };
+        Ok(Box::new(SearchAction {
+            request: request.output(output).max_line_bytes(MAX_LINE_BYTES),
+            limit: arguments.count("limit").unwrap_or(DEFAULT_LIMIT),
+            skip: arguments.count("skip"),
+        }))
+    },
+};
+
+struct SearchAction {
+    request: GrepRequest,
+    limit: u64,
+    skip: Option<u64>,
+}
+
+/// A part of the results, in the order of a search.
+#[derive(Default)]
+struct Window {
+    items: Vec<Item>,
+    /// Size in bytes of the items as they are shown.
+    size: usize,
+    /// Number of results that were passed or shown, which is the `skip` of the next page.
+    next: u64,
+    has_more: bool,
+    summary: GrepSummary,
+    problems: Vec<Problem>,
+}
+
+enum Item {
+    Line(GrepMatch),
+    File(String),
+}
+
+impl Window {
+    /// Appends the lines before a match, and the match; or only the match, if it is the first and the lines take too much. Returns whether
+    /// it fits.
+    fn push_match(&mut self, context: &mut Vec<GrepMatch>, found: GrepMatch) -> bool {
+        let size = self.size_of(context.iter().chain([&found]));
+        if self.size + size > MAX_RESULT_BYTES {
+            if !self.items.is_empty() {
+                return false;
+            }
+            context.clear();
+        }
+        self.size += self.size_of(context.iter().chain([&found]));
+        self.items.extend(context.drain(..).chain([found]).map(Item::Line));
+        true
+    }
+
+    /// Appends the lines after the last match that fit.
+    fn push_context(&mut self, context: Vec<GrepMatch>) {
+        for line in context {
+            let size = self.size_of([&line]);
+            if self.size + size > MAX_RESULT_BYTES {
+                break;
+            }
+            self.size += size;
+            self.items.push(Item::Line(line));
+        }
+    }
+
+    fn push_file(&mut self, line: String) -> bool {
+        if !self.items.is_empty() && self.size + line.len() > MAX_RESULT_BYTES {
+            return false;
+        }
+        self.size += line.len() + 1;
+        self.items.push(Item::File(line));
+        true
+    }
+
+    fn size_of<'a>(&self, lines: impl IntoIterator<Item = &'a GrepMatch>) -> usize {
+        let mut path = match self.items.last() {
+            Some(Item::Line(last)) => Some(&last.path),
+            _ => None,
+        };
+        let sizes = lines.into_iter().map(|line| {
+            let path = if path.replace(&line.path) == Some(&line.path) { 0 } else { line.path.as_str().len() };
+            path + line.text.len() + LINE_ROOM
+        });
+        sizes.sum()
+    }
+
+    /// Returns the lines of the matches by file, for the definitions around them.
+    fn lines(&self) -> BTreeMap<VfsPath, Vec<u64>> {
+        let mut lines: BTreeMap<VfsPath, Vec<u64>> = BTreeMap::new();
+        for item in &self.items {
+            if let Item::Line(found) = item {
+                lines.entry(found.path.clone()).or_default().push(found.line);
+            }
+        }
+        lines
+    }
+}
+
+#[async_trait]
+impl Action for SearchAction {
+    fn effect(&self) -> Effect {
+        Effect::new(OperationClass::Read, vec![self.request.path.clone()])
+    }
+
+    async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
+        match self.try_perform(scope).await {
+            Ok(outcome) => outcome,
+            Err(error) => errors::failure_outcome(scope, &self.request.path, error).await,
+        }
+    }
+}
+
+impl SearchAction {
+    async fn try_perform(&self, scope: &CallScope<'_>) -> Result<ToolOutcome, Error> {
+        let window = self.window(scope).await?;
+        if window.has_more && self.skip.is_none() {
+            let (outcome, files) = self.summary(scope).await?;
+            // Of one file there is nothing to summarise.
+            if files > 1 {
+                return Ok(outcome);
+            }
+        }
+        let mut text =
+            if window.next == 0 { self.nothing(scope, &window.summary).await? } else { self.header(&window) };
+        let around =
+            if self.request.before > 0 { BTreeMap::new() } else { enclosing_lines(scope, window.lines()).await };
+        text.push('\n');
+        render(&mut text, &window, &around);
+        if window.has_more {
+            text.push_str(&format!("[more: skip={}]", window.next));
+        }
+        let is_truncated = window.has_more || window.summary.truncated.is_some();
+        let mut outcome = ToolOutcome { is_truncated, ..ToolOutcome::text(text.trim_end_matches('\n')) };
+        note_problems(&mut outcome, &window.problems);
+        Ok(outcome)
+    }
+
+    /// Reads the results that are shown, and stops at the first that is not.
+    async fn window(&self, scope: &CallScope<'_>) -> Result<Window, Error> {
+        let skip = self.skip.unwrap_or(0);
+        let mut events = scope.backend.grep_stream(scope.cx.clone(), self.request.clone());
+        let mut window = Window::default();
+        let mut context: Vec<GrepMatch> = Vec::new();
+        while let Some(event) = events.next().await {
+            let fits = match event? {
+                GrepEvent::Match(line) if line.kind == LineKind::Context => {
+                    context.push(line);
+                    continue;
+                }
+                GrepEvent::Match(_) | GrepEvent::File(_) if window.next < skip => {
+                    // The lines after a match that is skipped may be those before the next one.
+                    context.clear();
+                    window.next += 1;
+                    continue;
+                }
+                GrepEvent::Match(_) | GrepEvent::File(_) if window.next - skip >= self.limit => false,
+                GrepEvent::Match(found) => {
+                    if window.items.is_empty() {
+                        self.keep_lines_before(&mut context, &found);
+                    }
+                    window.push_match(&mut context, found)
+                }
+                GrepEvent::File(file) => {
+                    let count = file.count.map(|count| format!(": {count}")).unwrap_or_default();
+                    window.push_file(format!("{}{count}", in_one_line(file.path.as_str())))
+                }
+                GrepEvent::Problem(problem) => {
+                    window.problems.push(problem);
+                    continue;
+                }
+                GrepEvent::End(summary) => {
+                    window.summary = summary;
+                    break;
+                }
+                _ => continue,
+            };
+            window.has_more = !fits;
+            if window.has_more {
+                break;
+            }
+            window.next += 1;
+        }
+        if let Some(Item::Line(last)) = window.items.last() {
+            let (path, end) = (last.path.clone(), last.line + u64::from(self.request.after));
+            context.retain(|line| line.path == path && line.line <= end);
+            window.push_context(context);
+        }
+        Ok(window)
+    }
+
+    /// Removes the lines of `context` that do not belong to `found`.
+    fn keep_lines_before(&self, context: &mut Vec<GrepMatch>, found: &GrepMatch) {
+        let first = found.line.saturating_sub(u64::from(self.request.before));
+        context.retain(|line| line.path == found.path && line.line >= first);
+    }
+
+    fn header(&self, window: &Window) -> String {
+        let left_out = left_out(&window.summary.skipped);
+        let (shown, noun) = match self.request.output {
+            GrepOutput::Matches => (window.next, "match"),
+            _ => (window.next, "file"),
+        };
+        match self.skip.unwrap_or(0) {
+            skip if skip > 0 || window.has_more => format!("{}{left_out}", numbers(noun, skip, shown)),
+            _ => format!("{}{left_out}", with_count(shown, noun)),
+        }
+    }
+
+    /// Returns counts by directory, and the number of files.
+    async fn summary(&self, scope: &CallScope<'_>) -> Result<(ToolOutcome, u64), Error> {
+        let request = self.request.clone().context(0, 0).output(GrepOutput::Counts);
+        let mut summary = Summary::new(&self.request.path, SUMMARY_DEPTH);
+        let (total, end, problems) = count(scope, request, |path, matches| summary.add(path, matches)).await?;
+        let page = summary.lines(MAX_SUMMARY_LINES, |key, found| {
+            let files =
+                if key.ends_with('/') { format!(" in {}", with_count(found.files, "file")) } else { String::new() };
+            format!("{key}  {}{files}", found.matches)
+        });
+        let at_least = if end.truncated.is_some() { "at least " } else { "" };
+        let header = format!(
+            "{at_least}{} in {}{}, too many to show; by directory below {}",
+            with_count(total.matches, "match"),
+            with_count(total.files, "file"),
+            left_out(&end.skipped),
+            self.request.path
+        );
+        let footer = "[for the lines: a narrower `path` or `glob`, a longer pattern, or pages from skip=0]";
+        let mut outcome = ToolOutcome { is_truncated: true, ..ToolOutcome::text(page.into_text(&header, footer)) };
+        note_problems(&mut outcome, &problems);
+        Ok((outcome, total.files))
+    }
+
+    /// Returns that nothing was found, and what a pattern that looks like a regular expression would find as one.
+    async fn nothing(&self, scope: &CallScope<'_>, summary: &GrepSummary) -> Result<String, Error> {
+        let searched = with_count(summary.files_searched, "file");
+        let text = format!("no matches in {searched} below {}{}", self.request.path, left_out(&summary.skipped));
+        let Pattern::Literal(pattern) = &self.request.pattern else { return Ok(text) };
+        if !looks_like_regex(pattern) {
+            return Ok(text);
+        }
+        let mut request = self.request.clone().context(0, 0).output(GrepOutput::Counts);
+        request.pattern = Pattern::Regex(pattern.clone());
+        // An expression that does not compile is no hint.
+        Ok(match count(scope, request, |_, _| {}).await {
+            Ok((Counts { files, matches }, _, _)) if matches > 0 => {
+                let (matches, files) = (with_count(matches, "match"), with_count(files, "file"));
+                format!(
+                    "{text}\nThe pattern is literal text; as a regular expression (regex=true) it has {matches} in {files}."
+                )
+            }
+            _ => text,
+        })
+    }
+}
+
+/// Counts the matches of `request`, whose output is counts.
+async fn count(
+    scope: &CallScope<'_>,
+    request: GrepRequest,
+    mut add: impl FnMut(&VfsPath, u64),
+) -> Result<(Counts, GrepSummary, Vec<Problem>), Error> {
+    let mut events = scope.backend.grep_stream(scope.cx.clone(), request);
+    let (mut total, mut problems) = (Counts::default(), Vec::new());
+    while let Some(event) = events.next().await {
+        match event? {
+            GrepEvent::File(file) => {
+                let matches = file.count.unwrap_or(0);
+                total.files += 1;
+                total.matches += matches;
+                add(&file.path, matches);
+            }
+            GrepEvent::Problem(problem) => problems.push(problem),
+            GrepEvent::End(summary) => return Ok((total, summary, problems)),
+            _ => {}
+        }
+    }
+    Ok((total, GrepSummary::default(), problems))
+}
+
+/// Appends the lines of a window: a path before the lines of its file, and a definition before the first match in it.
+fn render(text: &mut String, window: &Window, around: &EnclosingLines) {
+    let mut room = MAX_RESULT_BYTES.saturating_sub(window.size);
+    let (mut path, mut last_line, mut definition) = (None, 0, None);
+    for item in &window.items {
+        let found = match item {
+            Item::Line(found) => found,
+            Item::File(line) => {
+                text.push_str(line);
+                text.push('\n');
+                continue;
+            }
+        };
+        if path != Some(&found.path) {
+            text.push_str(&in_one_line(found.path.as_str()));
+            text.push('\n');
+            (path, last_line, definition) = (Some(&found.path), 0, None);
+        } else if found.kind == LineKind::Context && found.line > last_line + 1 {
+            text.push_str("--\n");
+        }
+        let around = around.get(&found.path).and_then(|lines| lines.get(&found.line));
+        let begins = around.map(|(line, _)| *line);
+        // What follows a match that begins a definition is in it anyway.
+        if begins != definition && begins != Some(last_line) {
+            let line = around.map_or_else(|| "--\n".to_owned(), |(line, shown)| format!("{line}= {shown}\n"));
+            if line.len() <= room {
+                room -= line.len();
+                text.push_str(&line);
+            }
+        }
+        (definition, last_line) = (begins, found.line);
+        let mark = if found.kind == LineKind::Match { ':' } else { '-' };
+        let cut = if found.cut { " [line cut]" } else { "" };
+        text.push_str(&format!("{}{mark} {}{cut}\n", found.line, found.text.trim_end_matches(['\n', '\r'])));
+    }
+}
+
+/// Returns whether `pattern` has what is rare in literal text and common in expressions.
+fn looks_like_regex(pattern: &str) -> bool {
+    let is_escape = |pair: &[u8]| pair[0] == b'\\' && b".wWdDsSbB(){}[]|+*?^$".contains(&pair[1]);
+    pattern.contains('|') && !pattern.contains("||")
+        || pattern.contains(".*")
+        || pattern.contains(".+")
+        || pattern.starts_with('^')
+        || pattern.ends_with('$')
+        || pattern.as_bytes().windows(2).any(is_escape)
+}

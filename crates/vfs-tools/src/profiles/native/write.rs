@@ -1,0 +1,147 @@
+//! Tool `write`: a whole file, or text at the end of one.
+
+use async_trait::async_trait;
+use vfs_core::operation::OperationClass;
+use vfs_core::text::{Encoding, LineEnding};
+use vfs_core::{
+    Error, ErrorKind, FileInfo, ReadRequest, StatRequest, Version, VfsPath, WriteMode, WriteRequest, WriteResult,
+};
+
+use super::errors;
+use super::page::with_count;
+use crate::action::{Action, CallScope, Effect};
+use crate::annotations::Annotations;
+use crate::outcome::ToolOutcome;
+use crate::parameter::{Parameter, ParameterKind};
+use crate::request_action::ResultText;
+use crate::result_parts::outcome_of;
+use crate::session::short_version;
+use crate::text_change::{self, InsertError};
+use crate::tool_definition::{Needs, ToolDefinition};
+
+pub(super) const WRITE: ToolDefinition = ToolDefinition {
+    name: "write",
+    parameters: &[
+        Parameter::required("path", ParameterKind::Path, "The file. Directories above it are created.")
+            .aliases(&["file_path", "file"]),
+        Parameter::required("content", ParameterKind::Text, "").aliases(&["text", "contents", "file_text"]),
+        Parameter::optional("mode", ParameterKind::Choice(&["create", "overwrite", "append"]), "Default 'create'."),
+    ],
+    annotations: Annotations::destructive("Write a file"),
+    needs: Needs::WritableFiles,
+    anthropic_type: None,
+    description: |_| "Writes a file, or text at its end. For a part of a file, prefer edit.".to_owned(),
+    action: |arguments| {
+        let mode = match arguments.text("mode") {
+            Some("overwrite") => Mode::Overwrite,
+            Some("append") => Mode::Append,
+            _ => Mode::Create,
+        };
+        let (path, content) = (arguments.required_path("path")?, arguments.required_text("content")?);
+        Ok(Box::new(WriteAction { path, content, mode }))
+    },
+};
+
+struct WriteAction {
+    path: VfsPath,
+    content: String,
+    mode: Mode,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Create,
+    Overwrite,
+    Append,
+}
+
+#[async_trait]
+impl Action for WriteAction {
+    fn effect(&self) -> Effect {
+        Effect::new(OperationClass::Write, vec![self.path.clone()])
+    }
+
+    async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
+        let _change = match scope.session.change(scope.cx).await {
+            Ok(change) => change,
+            Err(error) => return errors::failure_outcome(scope, &self.path, error).await,
+        };
+        let shown = scope.session.version(&self.path);
+        let before = match self.mode {
+            Mode::Append => self.info(scope).await,
+            Mode::Create | Mode::Overwrite => None,
+        };
+        match self.write(scope, shown.clone()).await {
+            Ok(written) => {
+                let lines = with_count(self.content.lines().count() as u64, "line");
+                let version = short_version(&written.version);
+                let text = match self.mode {
+                    _ if written.created => format!("created {} ({lines}) {version}", written.path),
+                    Mode::Append => format!("appended {lines} to {} {version}", written.path),
+                    Mode::Create | Mode::Overwrite => format!("replaced {} ({lines}) {version}", written.path),
+                };
+                let whole = (self.mode != Mode::Append || written.created).then(|| self.content.clone());
+                // What others have written since is not known to the model after an append either.
+                let is_known = self.mode != Mode::Append
+                    || written.created
+                    || shown.is_none()
+                    || before.is_some_and(|before| {
+                        shown == before.version && before.size + self.content.len() as u64 == written.size
+                    });
+                if is_known {
+                    scope.session.show(&self.path, &written.version, whole);
+                }
+                outcome_of(ResultText::whole(text), written)
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                let error = error.or_path(&self.path);
+                let path = &self.path;
+                let text = format!(
+                    "Error: {path} is there already; read it, and use edit, or mode=\"overwrite\" to replace it"
+                );
+                ToolOutcome::of_error(&error, text)
+            }
+            Err(error) => errors::failure_outcome(scope, &self.path, error).await,
+        }
+    }
+}
+
+impl WriteAction {
+    async fn write(&self, scope: &CallScope<'_>, shown: Option<Version>) -> Result<WriteResult, Error> {
+        let mode = match (self.mode, shown) {
+            (Mode::Create, _) => WriteMode::CreateNew,
+            (Mode::Append, _) => match self.append_in_its_encoding(scope).await {
+                Some(written) => return written,
+                None => WriteMode::Append,
+            },
+            // What the model has seen is what it means to replace.
+            (Mode::Overwrite, Some(shown)) => WriteMode::IfVersion(shown),
+            (Mode::Overwrite, None) => WriteMode::Overwrite,
+        };
+        let request = WriteRequest::new(self.path.clone(), self.content.clone()).mode(mode);
+        scope.backend.write(scope.cx, request).await
+    }
+
+    /// Appends to a text that is not in UTF-8, or whose lines end with `\r\n`; returns `None` for any other file.
+    async fn append_in_its_encoding(&self, scope: &CallScope<'_>) -> Option<Result<WriteResult, Error>> {
+        let first_lines = ReadRequest::new(self.path.clone()).limit(2).max_bytes(4096);
+        let first_lines = scope.backend.read(scope.cx, first_lines).await.ok()?;
+        let is_utf8 = matches!(first_lines.encoding, None | Some(Encoding::Utf8 | Encoding::Utf8Bom));
+        if is_utf8 && first_lines.line_ending != LineEnding::Crlf {
+            return None;
+        }
+        let append = |text: &str, line_break: &str| {
+            let content = self.content.replace("\r\n", "\n").replace('\n', line_break);
+            Ok(format!("{text}{content}"))
+        };
+        Some(match text_change::insert(scope, &self.path, append).await {
+            Ok((written, _)) => Ok(written),
+            Err(InsertError::Backend(error)) => Err(error),
+            Err(InsertError::NoSuchLine { .. }) => Err(Error::of(ErrorKind::Internal)),
+        })
+    }
+
+    async fn info(&self, scope: &CallScope<'_>) -> Option<FileInfo> {
+        scope.backend.stat(scope.cx, StatRequest::new(self.path.clone())).await.ok()
+    }
+}
