@@ -34,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("vfs-virtual-shell", &["vfs-core"]),
-    ("vfs-tools", &["vfs-core"]),
+    ("vfs-tools", &["vfs-core", "vfs-composite", "vfs-layers"]),
     ("vfs-testkit", &["vfs-core"]),
     ("vfs-store-testkit", &["vfs-core", "vfs-store", "vfs-testkit"]),
     (

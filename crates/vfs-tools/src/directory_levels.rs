@@ -12,7 +12,7 @@ use crate::result_parts::note_problems;
 const MAX_ENTRIES: u64 = 40_000;
 
 /// Maximum number of characters of the lines, which leaves room for a header with a long path and for notes.
-const MAX_CHARACTERS: usize = 75_000;
+const MAX_CHARACTERS: usize = 70_000;
 
 /// Returns the entries of the directory `path` and of its subdirectories, each directory before its entries. A hidden directory is not
 /// read.

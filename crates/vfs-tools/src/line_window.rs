@@ -9,7 +9,7 @@ use vfs_core::{Content, Error, ErrorKind, ReadRequest, VfsPath};
 use crate::action::CallScope;
 
 /// Maximum number of characters of the lines, which leaves room for a header with a long path and for notes.
-const MAX_CHARACTERS: usize = 75_000;
+const MAX_CHARACTERS: usize = 70_000;
 
 /// Lines of a file.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,6 +65,7 @@ pub(crate) async fn read_lines(
             _ => return Err(WindowError::Backend(error)),
         },
     };
+    scope.session.show(path, &result.version, None);
     let text = match &result.content {
         Content::Text(text) if result.bytes.start == 0 => text.strip_prefix('\u{FEFF}').unwrap_or(text),
         Content::Text(text) => text,

@@ -19,6 +19,8 @@ pub struct ToolOutcome {
     pub is_truncated: bool,
     /// The files that the call changed, with their new versions.
     pub changed: Vec<ChangedFile>,
+    /// The file with a text of which the parts have only the start and the end.
+    pub artifact: Option<VfsPath>,
     /// The changes of a backend that only returns them: merge them into the agent's state.
     pub files_update: Option<FilesUpdate>,
 }
@@ -45,6 +47,8 @@ pub enum FailureKind {
     Backend(ErrorKind),
     /// A command ended with an exit code other than 0, by a signal or by its timeout.
     Command,
+    /// The call changes a file that the model has not read, and the tools are set to refuse that.
+    NotRead,
 }
 
 /// A file that a call changed.

@@ -2,7 +2,11 @@
 
 use vfs_core::VfsPath;
 
+use crate::large_text::LargeText;
+use crate::profiles::deepagents::Release;
+use crate::profiles::eino::Language;
 use crate::profiles::{claude_memory, claude_text_editor, deepagents, eino, native};
+use crate::setup::LongTextFormat;
 use crate::tool_definition::ToolDefinition;
 
 /// The names, parameters and words of a set of tools.
@@ -77,6 +81,39 @@ impl Profile {
             Self::ClaudeTextEditor => claude_text_editor::TOOLS,
             Self::ClaudeMemory => claude_memory::TOOLS,
         }
+    }
+
+    /// Returns the directory in which the tools show [stored results](crate::ResultStore): `/large_tool_results`, or that of eino,
+    /// `/large_tool_result`.
+    pub fn stored_results_directory(self) -> VfsPath {
+        let name = match self {
+            Self::Eino | Self::EinoZh => "large_tool_result",
+            _ => "large_tool_results",
+        };
+        // The name is valid.
+        VfsPath::root().child(name).unwrap_or_default()
+    }
+
+    /// Returns the form in which a text is shown that is too long.
+    pub(crate) fn long_text_format(self) -> LongTextFormat {
+        let placeholder: fn(&LargeText<'_>) -> String = match self {
+            Self::Native => |large| native::placeholder(large, "read or search it"),
+            Self::ClaudeTextEditor | Self::ClaudeMemory => |large| native::placeholder(large, "view it"),
+            Self::DeepagentsClassic => |large| deepagents::placeholder(Release::Classic, large),
+            Self::Deepagents => |large| deepagents::placeholder(Release::Current, large),
+            Self::DeepagentsJs => |large| deepagents::placeholder(Release::Js, large),
+            Self::Eino => |large| eino::placeholder(Language::English, large),
+            Self::EinoZh => |large| eino::placeholder(Language::Chinese, large),
+        };
+        let extension = if self == Self::DeepagentsJs { ".txt" } else { "" };
+        let max_characters = if self == Self::Native { 40_000 } else { 80_000 };
+        LongTextFormat { max_characters, directory: self.stored_results_directory(), extension, placeholder }
+    }
+
+    /// Returns the maximum number of characters of a result, unless another one is set. The tools of other systems cut their results
+    /// themselves.
+    pub(crate) fn max_characters(self) -> usize {
+        if self == Self::Native { self.long_text_format().max_characters } else { usize::MAX }
     }
 
     /// Returns the directory whose files the tools use.

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult, read_multi_modal};
-use vfs_core::operation::UnaryRequest;
-use vfs_core::{Error, ErrorKind, ReadRequest, ReadResult};
+use vfs_core::operation::{RequestRef, UnaryRequest};
+use vfs_core::{Error, ErrorKind, ReadRequest, ReadResult, StatRequest, VfsPath, WriteMode};
 
 use crate::action::{Action, CallScope, Effect};
 use crate::outcome::{Part, ToolOutcome};
@@ -31,6 +31,8 @@ pub(crate) struct RequestAction<R: UnaryRequest, W> {
     words: W,
     show: fn(&W, &R, &R::Output) -> ResultText,
     explain: fn(&W, &R, &Error) -> String,
+    /// Returns the request if a long result is stored.
+    if_stored: fn(R) -> R,
 }
 
 impl<R, W> RequestAction<R, W>
@@ -40,12 +42,18 @@ where
 {
     /// Creates an action that shows results by `show`, and errors by their own text.
     pub(crate) fn new(request: R, words: W, show: fn(&W, &R, &R::Output) -> ResultText) -> Self {
-        Self { request, words, show, explain: |_, _, error| error.for_model() }
+        Self { request, words, show, explain: |_, _, error| error.for_model(), if_stored: |request| request }
     }
 
     /// Sets that errors are shown by `explain`.
     pub(crate) fn explain(mut self, explain: fn(&W, &R, &Error) -> String) -> Self {
         self.explain = explain;
+        self
+    }
+
+    /// Sets the request that is sent if a long result is stored.
+    pub(crate) fn if_stored(mut self, if_stored: fn(R) -> R) -> Self {
+        self.if_stored = if_stored;
         self
     }
 
@@ -65,8 +73,19 @@ where
         Effect::new(request.class(), request.paths().cloned().collect())
     }
 
+    fn changes(&self) -> Vec<VfsPath> {
+        match self.request.as_request_ref() {
+            RequestRef::Edit(edit) => vec![edit.path.clone()],
+            RequestRef::Delete(delete) => vec![delete.path.clone()],
+            RequestRef::Write(write) if write.mode != WriteMode::CreateNew => vec![write.path.clone()],
+            _ => Vec::new(),
+        }
+    }
+
     async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
-        match self.request.clone().send(scope.backend, scope.cx).await {
+        let request = self.request.clone();
+        let request = if scope.setup.stores_results() { (self.if_stored)(request) } else { request };
+        match request.send(scope.backend, scope.cx).await {
             Ok(result) => outcome_of((self.show)(&self.words, &self.request, &result), result),
             Err(error) => {
                 let error = error.or_path(&self.request.as_request_ref().primary_path());
@@ -109,17 +128,27 @@ pub(crate) async fn read_and_show(
     request: MultiModalReadRequest,
     show: impl FnOnce(&ReadResult) -> ResultText,
 ) -> Result<ToolOutcome, Error> {
+    let path = request.read.path.clone();
     let read = match scope.backend.as_multi_modal() {
         Some(reader) => reader.multi_modal_read(scope.cx, request).await?,
         None => read_multi_modal(scope.backend, scope.cx, request).await?,
     };
     match read {
-        MultiModalReadResult::Content(result) => Ok(outcome_of(show(&result), result)),
+        MultiModalReadResult::Content(result) => {
+            scope.session.show(&result.path, &result.version, None);
+            Ok(outcome_of(show(&result), result))
+        }
         MultiModalReadResult::Parts(files) if files.iter().any(|file| file.data.len() > MAX_FILE_BYTES) => {
             let message = format!("the image or document has over {MAX_FILE_BYTES} bytes, too many to show");
             Err(Error::new(ErrorKind::TooLarge, message))
         }
         MultiModalReadResult::Parts(files) => {
+            // The parts have no version.
+            if scope.setup.reads_before_edits
+                && let Some(version) = StatRequest::new(path.clone()).send(scope.backend, scope.cx).await?.version
+            {
+                scope.session.show(&path, &version, None);
+            }
             Ok(ToolOutcome { parts: files.into_iter().map(Part::File).collect(), ..ToolOutcome::default() })
         }
         _ => Err(Error::new(ErrorKind::Unsupported, "this kind of file cannot be shown")),

@@ -8,11 +8,15 @@ use std::time::Instant;
 
 use futures::channel::oneshot;
 use futures::lock::MutexGuard;
+use vfs_core::shell::JobId;
 use vfs_core::timer::Timer;
 use vfs_core::{OpContext, Result, Version, VfsPath};
 
 /// Maximum number of files that a session remembers. Beyond it, the file that was shown longest ago is forgotten.
 const MAX_FILES: usize = 1_000;
+
+/// Maximum number of jobs of which a session remembers what it showed.
+const MAX_JOBS: usize = 1_000;
 
 /// Maximum number of windows of a file that a session remembers.
 const MAX_WINDOWS: usize = 64;
@@ -28,6 +32,8 @@ pub(crate) struct Session {
     changes: futures::lock::Mutex<()>,
     /// Files with edits of a call that was dropped before its end, and that no call has named yet.
     interrupted: Mutex<Vec<VfsPath>>,
+    /// Where the output of each job begins that the model has not seen.
+    job_cursors: Mutex<BTreeMap<JobId, u64>>,
 }
 
 /// Remembers the files that a call has edited until it ends.
@@ -95,6 +101,25 @@ impl Session {
     /// Adds files that the next call has to name.
     pub(crate) fn add_interrupted(&self, mut files: Vec<VfsPath>) {
         self.interrupted.lock().unwrap_or_else(PoisonError::into_inner).append(&mut files);
+    }
+
+    /// Returns where the output of a job begins that the model has not seen.
+    pub(crate) fn job_cursor(&self, id: &JobId) -> u64 {
+        self.job_cursors.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied().unwrap_or(0)
+    }
+
+    /// Forgets which output of jobs was shown, as another shell has other jobs with these ids.
+    pub(crate) fn forget_jobs(&self) {
+        self.job_cursors.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Records that the output of a job was shown up to `cursor`.
+    pub(crate) fn set_job_cursor(&self, id: &JobId, cursor: u64) {
+        let mut cursors = self.job_cursors.lock().unwrap_or_else(PoisonError::into_inner);
+        if cursors.len() >= MAX_JOBS && !cursors.contains_key(id) {
+            cursors.pop_first();
+        }
+        cursors.insert(id.clone(), cursor);
     }
 
     /// Returns what was shown of the file last, or what the model itself has written to it.

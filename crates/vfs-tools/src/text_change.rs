@@ -13,6 +13,9 @@ use crate::action::CallScope;
 /// Maximum number of attempts to insert. If one fails, the file was changed by another caller, so that some caller always succeeds.
 const MAX_ATTEMPTS: u32 = 100;
 
+/// Maximum number of occurrences of a text whose lines are looked for.
+const MAX_OCCURRENCES: usize = 1_000;
+
 /// Why a text was not inserted.
 #[derive(Debug)]
 pub(crate) enum InsertError {
@@ -64,6 +67,31 @@ pub(crate) async fn replace(scope: &CallScope<'_>, request: &EditRequest) -> Res
     let result = request.clone().send(scope.backend, scope.cx).await?;
     let content = before.ok().and_then(|before| before.edited(request, result.size));
     Ok(ReplacedText { result, content })
+}
+
+/// Returns the line in which each occurrence of `old` begins, those that overlap included, or `None` if the file cannot be read or has
+/// none.
+pub(crate) async fn lines_of(scope: &CallScope<'_>, path: &VfsPath, old: &str) -> Option<Vec<u64>> {
+    let file = TextFile::read(scope, path).await.ok()?;
+    let lines = occurrence_lines(&file.text, old);
+    // An edit takes the two line endings for the same.
+    let lf = |text: &str| text.replace("\r\n", "\n");
+    let lines = if lines.is_empty() { occurrence_lines(&lf(&file.text), &lf(old)) } else { lines };
+    (!lines.is_empty()).then_some(lines)
+}
+
+fn occurrence_lines(text: &str, old: &str) -> Vec<u64> {
+    let (mut lines, mut line, mut counted, mut from) = (Vec::new(), 1, 0, 0);
+    while lines.len() < MAX_OCCURRENCES
+        && let Some(at) = text.get(from..).and_then(|rest| rest.find(old))
+    {
+        let at = from + at;
+        line += text[counted..at].matches('\n').count() as u64;
+        lines.push(line);
+        counted = at;
+        from = text.ceil_char_boundary(at + 1);
+    }
+    lines
 }
 
 /// Returns the offset of the line with the index `line`, after a byte order mark, or `None` if `text` has fewer lines.
@@ -126,5 +154,22 @@ impl TextFile {
         let before = |text: &str, old: &str| Some(text[..text.find(old)?].matches('\n').count() as u64);
         let line = before(&self.text, old).or_else(|| before(&lf(&self.text), &lf(old)))?;
         Some((content, line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn occurrences_may_overlap_and_share_a_line() {
+        for (text, old, expected) in [
+            ("aaa\nb\naa\n", "aa", &[1, 1, 3][..]),
+            ("a\na\na\n", "a\na", &[1, 2]),
+            ("éé", "é", &[1, 1]),
+            ("a", "b", &[]),
+        ] {
+            assert_eq!(occurrence_lines(text, old), expected, "{old:?} in {text:?}");
+        }
     }
 }

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
+use futures::future::join_all;
 use serde_json::Value;
 use vfs_core::backend::Access;
-use vfs_core::{Backend, OpContext, VfsPath};
+use vfs_core::operation::OperationClass;
+use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, VfsPath};
 
-use crate::outcome::{FailureKind, ToolOutcome};
+use crate::large_text::TextSource;
+use crate::outcome::{FailureKind, MAX_ERROR_CHARACTERS, ToolOutcome};
 use crate::profile::Profile;
-use crate::session::Session;
+use crate::result_store::ResultStore;
+use crate::setup::Setup;
 use crate::tool::Tool;
+use crate::tool_call::ToolCall;
 use crate::tool_definition::Offered;
 
 /// The tools by which a model uses a backend.
@@ -18,7 +23,8 @@ use crate::tool_definition::Offered;
 ///
 /// * A tool that the backend cannot serve is not offered: none that runs commands if there is no shell, and none that changes files if
 ///   the directory of the profile, mostly the root, is read-only. Descriptions name only tools that are there.
-/// * A clone is a handle on the same backend.
+/// * A clone, and a set that is made from another one, is a handle on the same backend and remembers what either has shown to the model.
+///   For another conversation, create another set.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -44,27 +50,89 @@ use crate::tool_definition::Offered;
 /// ```
 #[derive(Debug, Clone)]
 pub struct ToolSet {
+    profile: Profile,
+    setup: Arc<Setup>,
     tools: Vec<Tool>,
 }
 
 impl ToolSet {
     /// Creates the tools of `profile` for `backend`.
     pub fn new(backend: Arc<dyn Backend>, profile: Profile) -> Self {
-        let root = VfsPath::root();
+        Self::with_setup(profile, Setup::new(backend, profile.max_characters(), profile.long_text_format()))
+    }
+
+    fn with_setup(profile: Profile, setup: Setup) -> Self {
+        let setup = Arc::new(setup);
         let offered = Offered {
-            changes: backend.capabilities(&profile.directory()).access == Access::ReadWrite,
-            shell: backend.as_shell().is_some(),
+            changes: setup.files.capabilities(&profile.directory()).access == Access::ReadWrite,
+            shell: setup.files.as_shell().is_some(),
         };
-        let session = Arc::new(Session::default());
         let definitions = profile.definitions().iter().filter(|definition| offered.has(definition.needs));
         let tools = definitions.map(|definition| Tool {
             definition,
             description: (definition.description)(offered).into(),
-            backend: Arc::clone(&backend),
-            session: Arc::clone(&session),
-            working_directory: root.clone(),
+            profile,
+            setup: Arc::clone(&setup),
         });
-        Self { tools: tools.collect() }
+        Self { tools: tools.collect(), profile, setup }
+    }
+
+    fn with_changed_setup(&self, change: impl FnOnce(&mut Setup)) -> Self {
+        let mut setup = Setup::clone(&self.setup);
+        change(&mut setup);
+        Self::with_setup(self.profile, setup)
+    }
+
+    /// Returns the tools over another backend, such as the state of the agent at its next run. They remember what this set has shown.
+    ///
+    /// # Errors
+    ///
+    /// As for [`store_large_results`](Self::store_large_results).
+    pub fn with_backend(&self, backend: Arc<dyn Backend>) -> Result<Self> {
+        Ok(Self::with_setup(self.profile, self.setup.with_files(backend)?))
+    }
+
+    /// Stores the output of commands, results of other tools and messages that are too long for the model in `store`. The model reads
+    /// and searches them in the [directory of the profile](Profile::stored_results_directory), which only calls that name it see; it is
+    /// not there for commands, and hides a directory of this name. Without a store, the middle of a long text is lost.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported` for [`Profile::ClaudeMemory`], which reads nothing but memories, and for a backend that only returns its changes.
+    pub fn store_large_results(&self, store: ResultStore) -> Result<Self> {
+        if self.profile == Profile::ClaudeMemory {
+            let words = "storing results failed: the tool of this profile reads only files below /memories";
+            return Err(Error::new(ErrorKind::Unsupported, words));
+        }
+        Ok(Self::with_setup(self.profile, self.setup.with_store(store)?))
+    }
+
+    /// Sets the maximum number of characters of a result; a token has about four. Default: 40,000 for the native tools, whose results
+    /// are mostly shorter; the others cut theirs at about 80,000, as the systems do from which they come. Less than 2,000, the length of
+    /// an error, counts as 2,000.
+    #[must_use]
+    pub fn max_characters(&self, characters: usize) -> Self {
+        self.with_changed_setup(|setup| setup.max_characters = characters)
+    }
+
+    /// Sets the maximum number of characters of all results of one [`call_all`](Self::call_all), of which each call has the same share.
+    /// A share is at least 2,000 characters, so that more calls may exceed the maximum. Default: no maximum.
+    #[must_use]
+    pub fn max_turn_characters(&self, characters: usize) -> Self {
+        self.with_changed_setup(|setup| setup.max_turn_characters = characters)
+    }
+
+    /// Refuses to change, replace or delete a file that is there and of which the model has read nothing. A directory is deleted with its
+    /// files. The native tools also refuse to edit what has changed since; the others accept any version that was read.
+    #[must_use]
+    pub fn read_before_edit(&self) -> Self {
+        self.with_changed_setup(|setup| setup.reads_before_edits = true)
+    }
+
+    /// Sets the directory at which relative paths in arguments start. Default: the root.
+    #[must_use]
+    pub fn working_directory(&self, directory: VfsPath) -> Self {
+        self.with_changed_setup(|setup| setup.working_directory = directory)
     }
 
     /// Returns the tools, in the order in which they should be offered.
@@ -79,8 +147,57 @@ impl ToolSet {
 
     /// Calls the tool `name`. A name that is no tool is a failure whose text has the names of the tools.
     pub async fn call(&self, cx: &OpContext, name: &str, arguments: &Value) -> ToolOutcome {
+        self.call_within(cx, name, arguments, None, self.setup.max_characters_of_each(1)).await
+    }
+
+    /// Performs the calls of one turn of a model, and returns their outcomes in the same order.
+    ///
+    /// # Behaviour
+    ///
+    /// * Calls that only read run at once with those beside them that only read, too. A call that changes something runs after all calls
+    ///   before it, and before all calls after it.
+    /// * The results share [`max_turn_characters`](Self::max_turn_characters).
+    pub async fn call_all(&self, cx: &OpContext, calls: &[ToolCall]) -> Vec<ToolOutcome> {
+        let max_characters = self.setup.max_characters_of_each(calls.len());
+        let mut outcomes = Vec::with_capacity(calls.len());
+        for calls in calls.chunk_by(|one, other| self.only_reads(one) && self.only_reads(other)) {
+            outcomes.extend(join_all(calls.iter().map(|call| self.perform(cx, call, max_characters))).await);
+        }
+        outcomes
+    }
+
+    /// Shortens the result of another tool of the agent, for the call `id`, as the output of a command is.
+    pub async fn shorten_result(&self, cx: &OpContext, id: Option<&str>, text: &str) -> ToolOutcome {
+        let max = self.setup.max_characters_of_each(1).min(self.setup.max_long_characters());
+        self.setup.replace_long_text(cx, TextSource::Call(id), max, ToolOutcome::text(text)).await
+    }
+
+    /// Shortens a message of a person that is longer than `max_characters`, as results are. Less than 2,000 counts as 2,000.
+    pub async fn shorten_message(&self, cx: &OpContext, text: &str, max_characters: usize) -> ToolOutcome {
+        let max = max_characters.max(MAX_ERROR_CHARACTERS);
+        self.setup.replace_long_text(cx, TextSource::Message, max, ToolOutcome::text(text)).await
+    }
+
+    async fn perform(&self, cx: &OpContext, call: &ToolCall, max_characters: usize) -> ToolOutcome {
+        self.call_within(cx, &call.name, &call.arguments, call.id.as_deref(), max_characters).await
+    }
+
+    fn only_reads(&self, call: &ToolCall) -> bool {
+        let effect = self.get(&call.name).map(|tool| tool.effect(&call.arguments));
+        // A call that cannot be read does nothing.
+        effect.is_none_or(|effect| effect.is_ok_and(|effect| effect.class == OperationClass::Read))
+    }
+
+    async fn call_within(
+        &self,
+        cx: &OpContext,
+        name: &str,
+        arguments: &Value,
+        id: Option<&str>,
+        max_characters: usize,
+    ) -> ToolOutcome {
         match self.get(name) {
-            Some(tool) => tool.call(cx, arguments).await,
+            Some(tool) => tool.call_within(cx, arguments, id, max_characters).await,
             None => {
                 let names: Vec<_> = self.tools.iter().map(Tool::name).collect();
                 let name: String = name.chars().take(60).collect();

@@ -14,7 +14,7 @@ Examples:
   vfs tool list --profile deepagents                   the tools of LangChain deepagents
   vfs tool schema read                                 the arguments of one tool
   vfs tool call read '{\"path\": \"/README.md\"}'
-  echo '{\"pattern\": \"TODO\"}' | vfs tool call search -
+  echo '{\"pattern\": \"fn main\"}' | vfs tool call search -
   vfs tool --sandbox --allow exec call run '{\"command\": \"make\"}'
 
 Exit status of 'call': 0 for a result, 1 for an error that the model sees, 2 if the tool could not be called.";
@@ -26,7 +26,7 @@ pub(crate) struct ToolArgs {
     #[arg(long, global = true, value_name = "PROFILE", default_value = "native", value_parser = profile())]
     pub(crate) profile: Profile,
     /// Allow more tools: 'exec' adds the one that runs commands. Without --sandbox or --virtual, commands run on the host as your
-    /// user, as with 'vfs exec'
+    /// user, as with 'vfs exec'. A command in the background ends with the call
     #[arg(long, value_name = "WHAT", value_enum)]
     pub(crate) allow: Option<OptInOperations>,
     #[command(flatten)]

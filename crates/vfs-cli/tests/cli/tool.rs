@@ -42,7 +42,7 @@ fn a_call_prints_what_a_model_sees_and_fails_with_its_error() {
     assert_eq!(call("ls", "{}").refused(), "Error: `path` is missing; it has to be a path\n");
     call("open", "{}").failure("there is no tool 'open'");
     let found = vfs_with_input(&root, &["tool", "call", "search", "-"], br#"{"pattern": "one"}"#);
-    assert_eq!(found.success(), "1 match\n/a.txt\n1: one\n");
+    assert_eq!(found.success(), "1 matching line\n/a.txt\n1: one\n");
     let run =
         vfs(&root, &["tool", "--allow", "exec", "--virtual", "call", "run", r#"{"command": "cat /a.txt; exit 3"}"#]);
     assert_eq!(run.refused(), "one\n[exit 3]\n");

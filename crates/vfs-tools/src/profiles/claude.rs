@@ -95,8 +95,14 @@ pub(super) fn does_not_exist(path: &VfsPath) -> String {
     format!("The path {} does not exist. Please provide a valid path.", short_path(path))
 }
 
-/// Returns the text of a failed edit, or `None` if the protocol has none. `lines_of` shows the numbers of lines with the text.
-pub(super) fn edit_failure(edit: &EditRequest, error: &Error, lines_of: fn(&[u64]) -> String) -> Option<String> {
+/// Returns the text of a failed edit, or `None` if the protocol has none. `lines_of` shows the numbers of the lines in which the text
+/// begins: `occurrences`, or those of the error.
+pub(super) fn edit_failure(
+    edit: &EditRequest,
+    error: &Error,
+    occurrences: Option<&[u64]>,
+    lines_of: fn(&[u64]) -> String,
+) -> Option<String> {
     let replacement = edit.replacements.first()?;
     let old = shortened(&replacement.old, MAX_OLD_CHARACTERS);
     match (error.kind(), error.detail()) {
@@ -106,7 +112,7 @@ pub(super) fn edit_failure(edit: &EditRequest, error: &Error, lines_of: fn(&[u64
         }
         (ErrorKind::NotUnique, Some(ErrorDetail::NotUnique { lines, .. })) => Some(format!(
             "No replacement was performed. Multiple occurrences of old_str `{old}` in lines{} Please ensure it is unique",
-            lines_of(lines)
+            lines_of(occurrences.unwrap_or(lines))
         )),
         (ErrorKind::InvalidArgument, _) if replacement.old.is_empty() => {
             Some("No replacement was performed: old_str is empty. Provide the exact text to replace.".to_owned())

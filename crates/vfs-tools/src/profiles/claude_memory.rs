@@ -59,9 +59,13 @@ pub(crate) const TOOLS: &[ToolDefinition] = &[ToolDefinition {
     action,
 }];
 
+/// The name of the directory of all memories.
+const DIRECTORY: &str = "memories";
+
 /// Returns the directory of all memories.
 pub(crate) fn root() -> VfsPath {
-    VfsPath::root().child("memories").unwrap_or_default()
+    // The name is valid.
+    VfsPath::root().child(DIRECTORY).unwrap_or_default()
 }
 
 fn action(arguments: &Arguments) -> Result<Box<dyn Action>, ArgumentError> {
@@ -89,7 +93,7 @@ fn action(arguments: &Arguments) -> Result<Box<dyn Action>, ArgumentError> {
 }
 
 fn memory_path(path: VfsPath) -> Result<VfsPath, ArgumentError> {
-    if path.starts_with(&root()) {
+    if path.components().next() == Some(DIRECTORY) {
         return Ok(path);
     }
     Err(ArgumentError::worded(format!("Path must start with /memories, got: {}", short_path(&path))))

@@ -5,9 +5,13 @@
 
 mod grep;
 mod language;
+mod large_text;
 mod read_file;
 mod tools;
 mod words;
+
+pub(crate) use self::language::Language;
+pub(crate) use self::large_text::placeholder;
 
 use self::language::{Chinese, English};
 use crate::tool_definition::ToolDefinition;

@@ -5,7 +5,7 @@ use futures::StreamExt as _;
 use futures::stream;
 use vfs_core::operation::{OperationClass, UnaryRequest as _};
 use vfs_core::{
-    DeleteRequest, EditRequest, Error, ErrorKind, FileInfo, GlobResult, RenameRequest, ResolveRequest, Result,
+    DeleteRequest, EditRequest, Error, ErrorKind, FileInfo, GlobResult, Problem, RenameRequest, ResolveRequest, Result,
     StatRequest, VfsPath, WriteRequest,
 };
 
@@ -18,7 +18,7 @@ use crate::outcome::{ChangedFile, FailureKind, ToolOutcome};
 use crate::profiles::claude::{does_not_exist, edit_failure, note_similar_line, short_path};
 use crate::request_action::ResultText;
 use crate::result_parts::outcome_of;
-use crate::text_change::{InsertError, insert, replace};
+use crate::text_change::{InsertError, insert, lines_of, replace};
 
 /// Number of lines that are shown around a change.
 const SNIPPET_LINES: u64 = 2;
@@ -49,6 +49,13 @@ impl Action for MemoryAction {
             _ => OperationClass::Write,
         };
         Effect::new(class, self.paths().into_iter().cloned().collect())
+    }
+
+    fn changes(&self) -> Vec<VfsPath> {
+        match &self.command {
+            MemoryCommand::Replace(_) | MemoryCommand::Insert { .. } => self.paths().into_iter().cloned().collect(),
+            _ => Vec::new(),
+        }
     }
 
     async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
@@ -132,14 +139,24 @@ async fn view_directory(scope: &CallScope<'_>, path: &VfsPath) -> ToolOutcome {
     }
 }
 
-/// Removes links that lead to other files than those of the memory, and what is known of links that lead out of the backend.
+/// Removes links that lead to other files than those of the memory, and what is known of links that lead out of the backend. An entry
+/// that cannot be resolved is a problem.
 async fn without_foreign_entries(scope: &CallScope<'_>, mut listing: GlobResult) -> GlobResult {
     let checked = stream::iter(listing.entries).map(async |entry: FileInfo| {
-        let is_memory = is_memory(scope, &entry.path).await.unwrap_or_default();
-        is_memory.then_some(entry)
+        let is_memory = is_memory(scope, &entry.path).await;
+        (entry, is_memory)
     });
+    let checked: Vec<_> = checked.buffered(PARALLEL_RESOLVES).collect().await;
     listing.problems.retain(|problem| problem.code != ErrorKind::PathEscape);
-    listing.entries = checked.buffered(PARALLEL_RESOLVES).filter_map(async |entry| entry).collect().await;
+    listing.entries = Vec::with_capacity(checked.len());
+    for (entry, is_memory) in checked {
+        match is_memory {
+            Ok(true) => listing.entries.push(entry),
+            Ok(false) => {}
+            Err(error) if error.kind() == ErrorKind::PathEscape => {}
+            Err(error) => listing.problems.push(Problem::from(error.or_path(&entry.path))),
+        }
+    }
     listing
 }
 
@@ -161,7 +178,13 @@ async fn replace_text(scope: &CallScope<'_>, edit: &EditRequest) -> ToolOutcome 
                 let lines: Vec<_> = lines.iter().map(u64::to_string).collect();
                 format!(": {}.", lines.join(", "))
             };
-            let Some(text) = edit_failure(edit, &error, numbers) else { return edit_failed(&edit.path, error) };
+            let occurrences = match (error.kind(), edit.replacements.first()) {
+                (ErrorKind::NotUnique, Some(replacement)) => lines_of(scope, &edit.path, &replacement.old).await,
+                _ => None,
+            };
+            let Some(text) = edit_failure(edit, &error, occurrences.as_deref(), numbers) else {
+                return edit_failed(&edit.path, error);
+            };
             let mut outcome = ToolOutcome::of_error(&error, text);
             note_similar_line(&mut outcome, &error);
             return outcome;

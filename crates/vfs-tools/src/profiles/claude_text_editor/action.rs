@@ -40,6 +40,13 @@ impl Action for EditorAction {
         Effect::new(class, vec![self.path.clone()])
     }
 
+    fn changes(&self) -> Vec<VfsPath> {
+        match self.command {
+            EditorCommand::Replace(_) | EditorCommand::Insert { .. } => vec![self.path.clone()],
+            EditorCommand::View { .. } | EditorCommand::Create { .. } => Vec::new(),
+        }
+    }
+
     async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
         match &self.command {
             EditorCommand::View { range } => self.view(scope, range).await,
@@ -126,7 +133,7 @@ impl EditorAction {
         let replaced = match replace(scope, edit).await {
             Ok(replaced) => replaced,
             Err(error) => {
-                let failure = edit_failure(edit, &error, |lines| format!(" {lines:?}."));
+                let failure = edit_failure(edit, &error, None, |lines| format!(" {lines:?}."));
                 let Some(text) = failure else { return self.failed(error) };
                 let mut outcome = ToolOutcome::of_error(&error, text);
                 note_similar_line(&mut outcome, &error);

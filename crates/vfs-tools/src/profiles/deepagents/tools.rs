@@ -15,6 +15,7 @@ use crate::argument_error::ArgumentError;
 use crate::arguments::Arguments;
 use crate::parameter::{Parameter, ParameterKind};
 use crate::request_action::{MultiModalReadAction, RequestAction};
+use crate::result_store::MAX_STORED_OUTPUT;
 use crate::tool_definition::{Needs, ToolDefinition};
 
 /// The tools of release 0.4.
@@ -409,7 +410,8 @@ const fn execute<R: OfRelease>() -> ToolDefinition {
                 Some(0) => request.timeout(MAX_TIMEOUT),
                 Some(seconds) => request.timeout(Duration::from_secs(seconds)),
             };
-            Ok(RequestAction::new(request, R::WORDS, DeepagentsWording::output).boxed())
+            let action = RequestAction::new(request, R::WORDS, DeepagentsWording::output);
+            Ok(action.if_stored(|request| request.max_output_bytes(MAX_STORED_OUTPUT)).boxed())
         },
     }
 }

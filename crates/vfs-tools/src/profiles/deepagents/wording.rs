@@ -11,6 +11,7 @@ use vfs_core::{
 
 use super::MAX_CHARACTERS;
 use crate::python_list::python_list;
+use crate::regex_signs::has_regex_signs;
 use crate::request_action::ResultText;
 
 /// Last entry or line of a result that is cut.
@@ -33,7 +34,7 @@ const MAX_SHOWN_CHARACTERS: usize = 1_000;
 
 /// Releases of deepagents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Release {
+pub(crate) enum Release {
     /// 0.4.
     Classic,
     /// 0.7.
@@ -322,13 +323,9 @@ fn match_lines(result: &GrepResult) -> String {
     lines.join("\n")
 }
 
-/// Returns whether `pattern` has what is rare in literal text: `|`, `.*`, `.+` or an escaped letter or sign of expressions.
+/// Returns whether `pattern` has what is rare in literal text.
 fn looks_like_regex(pattern: &str) -> bool {
-    let is_escape = |pair: &[u8]| pair[0] == b'\\' && b".wWdDsSbB(){}[]|+*?^$".contains(&pair[1]);
-    pattern.contains('|')
-        || pattern.contains(".*")
-        || pattern.contains(".+")
-        || pattern.as_bytes().windows(2).any(is_escape)
+    pattern.contains('|') || has_regex_signs(pattern)
 }
 
 #[cfg(test)]

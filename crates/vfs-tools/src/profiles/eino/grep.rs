@@ -10,6 +10,7 @@ use crate::arguments::Arguments;
 use crate::parameter::{Parameter, ParameterKind};
 use crate::request_action::{RequestAction, ResultText};
 use crate::tool_definition::{Needs, ToolDefinition};
+use crate::with_count::with_count;
 
 /// Maximum size of the matches of a search, of which a call shows a page.
 const MAX_MATCHED_BYTES: u64 = 8 << 20;
@@ -199,10 +200,10 @@ impl GrepView {
         let body = lines[..kept].join("\n");
         let mut text = match request.output {
             GrepOutput::Files if total == 0 => NO_FILES.to_owned(),
-            GrepOutput::Files => format!("Found {}\n{body}", counted(total as u64, "file")),
+            GrepOutput::Files => format!("Found {}\n{body}", with_count(total as u64, "file")),
             GrepOutput::Counts => {
                 let matches = result.files.iter().filter_map(|file| file.count).sum();
-                let (matches, files) = (counted(matches, "total occurrence"), counted(total as u64, "file"));
+                let (matches, files) = (with_count(matches, "total occurrence"), with_count(total as u64, "file"));
                 format!("{}\n\nFound {matches} across {files}.", if total == 0 { NO_MATCHES } else { &body })
             }
             _ if lines.is_empty() => NO_MATCHES.to_owned(),
@@ -275,9 +276,4 @@ fn match_lines(found: &GrepMatch) -> impl Iterator<Item = MatchLine<'_>> {
         text: text.strip_suffix('\r').unwrap_or(text),
         is_cut: found.cut && number == last,
     })
-}
-
-/// Returns the number with the noun, such as `1 file` and `2 files`.
-fn counted(number: u64, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

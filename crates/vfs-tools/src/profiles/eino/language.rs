@@ -2,7 +2,7 @@
 
 /// The language of descriptions and notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Language {
+pub(crate) enum Language {
     English,
     Chinese,
 }

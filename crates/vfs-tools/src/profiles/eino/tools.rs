@@ -11,6 +11,7 @@ use super::{MAX_CHARACTERS, MAX_ENTRIES};
 use crate::annotations::Annotations;
 use crate::parameter::{Parameter, ParameterKind};
 use crate::request_action::RequestAction;
+use crate::result_store::MAX_STORED_OUTPUT;
 use crate::tool_definition::{Needs, ToolDefinition};
 
 pub(super) const fn definitions<L: OfLanguage>() -> [ToolDefinition; 7] {
@@ -224,7 +225,8 @@ const fn execute<L: OfLanguage>() -> ToolDefinition {
         action: |arguments| {
             let request = ExecuteRequest::new(arguments.required_text("command")?);
             let request = request.max_output_bytes(MAX_CHARACTERS as u64);
-            Ok(RequestAction::new(request, (), words::output).explain(words::execute_error).boxed())
+            let action = RequestAction::new(request, (), words::output).explain(words::execute_error);
+            Ok(action.if_stored(|request| request.max_output_bytes(MAX_STORED_OUTPUT)).boxed())
         },
     }
 }

@@ -46,7 +46,7 @@ struct Syntax {
 const SYNTAXES: [Syntax; 11] = [
     Syntax {
         extensions: &["rs"],
-        pattern: r#"^\s*(?:(?:pub(?:\([^)]*\))?|default|async|const|unsafe|extern(?:\s+"[^"]*")?)\s+)*(?:(?:fn|struct|enum|union|trait|mod|type|macro_rules!)\s+(?P<name>\w+)|(?P<impl>impl\b[^{;]*))"#,
+        pattern: r#"^\s*(?:(?:pub(?:\([^)]*\))?|default|async|const|unsafe|extern(?:\s+"[^"]*")?)\s+)*(?:(?:fn|struct|enum|union|trait|mod|type|macro_rules!)\s+(?P<name>\w+)|(?:const|static)\s+(?:mut\s+)?(?P<value>[A-Z_][A-Z0-9_]*)\s*:|(?P<impl>impl\b[^{;]*))"#,
         end: End::Closing,
     },
     Syntax {
@@ -90,11 +90,9 @@ static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     SYNTAXES.iter().filter_map(|syntax| Regex::new(syntax.pattern).ok()).collect()
 });
 
-/// Words before a parenthesis that are no names of methods.
-const KEYWORDS: [&str; 14] = [
-    "if", "for", "while", "switch", "catch", "return", "else", "do", "sizeof", "new", "throw", "foreach", "using",
-    "lock",
-];
+/// Words that begin a statement and no method, although a parenthesis follows.
+const KEYWORDS: [&str; 13] =
+    ["if", "for", "while", "switch", "catch", "return", "else", "do", "sizeof", "new", "throw", "await", "yield"];
 
 /// Returns the definitions in `text`, in the order of their lines, or none if the extension of `name` is of no known language.
 pub(super) fn definitions<'a>(name: &str, text: &'a str) -> Vec<Definition<'a>> {
@@ -106,10 +104,11 @@ pub(super) fn definitions<'a>(name: &str, text: &'a str) -> Vec<Definition<'a>> 
             break;
         }
         let Some(found) = pattern.captures(line) else { continue };
-        let named = ["name", "value", "method", "impl"].into_iter().find_map(|group| found.name(group));
-        let Some(named) = named.map(|named| named.as_str().trim()).filter(|named| !KEYWORDS.contains(named)) else {
+        if found.name("method").is_some_and(|method| is_statement(line, method.as_str())) {
             continue;
-        };
+        }
+        let named = ["name", "value", "method", "impl"].into_iter().find_map(|group| found.name(group));
+        let Some(named) = named.map(|named| named.as_str().trim()) else { continue };
         let indent = found.name("level").map_or_else(|| indent_of(line), |level| level.len());
         starts.push((at, indent, named));
     }
@@ -128,6 +127,12 @@ pub(super) fn definitions<'a>(name: &str, text: &'a str) -> Vec<Definition<'a>> 
         definitions.push(Definition { name, text, indent, lines: at as u64 + 1..=last as u64 + 1 });
     }
     definitions
+}
+
+/// Returns whether a line that looks like the beginning of `method` is a statement.
+fn is_statement(line: &str, method: &str) -> bool {
+    let first = line.trim_start().split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+    KEYWORDS.contains(&first) || KEYWORDS[..6].contains(&method)
 }
 
 /// Returns the innermost definition around `line`, which is not its first.
@@ -166,7 +171,9 @@ fn closing(lines: &[(usize, &str)], at: usize, indent: usize) -> usize {
         if text.is_empty() || column > indent {
             continue;
         }
-        if text.starts_with('}') || text == "end" || text.starts_with("end ") {
+        let is_end = text.starts_with('}') || text == "end" || text.starts_with("end ");
+        // A constant whose value is a list.
+        if is_end || column == indent && text.starts_with([']', ')']) && text.ends_with(';') {
             return number;
         }
         // What may follow the first line at its indentation: the rest of a signature.
@@ -245,6 +252,16 @@ mod tests {
             ("a.sh", "f() {\n  x\n}\nx\n", &[("f", 1, 3)]),
             ("a.md", "# A\ntext\n## B\ntext\n# C\n", &[("A", 1, 4), ("B", 3, 4), ("C", 5, 5)]),
             ("a.toml", "[a]\nx = 1\n[b.c]\n", &[("a", 1, 2), ("b.c", 3, 3)]),
+            (
+                "b.rs",
+                "pub const A: &[u8] = &[\n    1,\n];\nstatic mut B_C: u8 = 1;\nimpl X {\n    const fn new() -> Self {\n        f()\n    }\n    fn lock(&self) {\n    }\n}\n",
+                &[("A", 1, 3), ("B_C", 4, 4), ("impl X", 5, 11), ("new", 6, 8), ("lock", 9, 10)],
+            ),
+            (
+                "B.java",
+                "class B {\n    void lock() {\n        return g(\n            new A(\n                1));\n    }\n}\n",
+                &[("B", 1, 7), ("lock", 2, 6)],
+            ),
             ("a.txt", "fn f() {}\n", &[]),
         ] {
             let expected: Vec<_> = expected.iter().map(|&(name, first, last)| (name.to_owned(), first, last)).collect();

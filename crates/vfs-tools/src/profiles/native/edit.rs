@@ -6,11 +6,10 @@ use async_trait::async_trait;
 use vfs_core::operation::OperationClass;
 use vfs_core::{EditResult, VfsPath};
 
-use super::MAX_RESULT_BYTES;
 use super::changed_lines::{ChangedPlace, changed_places};
 use super::edit_plan::{EditFailure, EditPlan, PlannedEdit};
 use super::list::left_out;
-use super::page::with_count;
+use super::max_result_bytes;
 use crate::action::{Action, CallScope, Effect};
 use crate::annotations::Annotations;
 use crate::argument_error::ArgumentError;
@@ -20,6 +19,7 @@ use crate::parameter::{Parameter, ParameterKind};
 use crate::result_parts::note_problems;
 use crate::session::short_version;
 use crate::tool_definition::{Needs, ToolDefinition};
+use crate::with_count::with_count;
 
 /// Maximum number of edits of one call.
 const MAX_EDITS: usize = 1_000;
@@ -32,6 +32,9 @@ const MAX_SHOWN_BYTES: usize = 6_000;
 
 /// Maximum number of ranges of lines that are shown of a file.
 const MAX_SHOWN_RANGES: usize = 20;
+
+/// Maximum size in bytes of the diffs of a dry run.
+const MAX_DIFF_BYTES: usize = 4_000;
 
 /// Maximum number of files that are named.
 const MAX_NAMED_FILES: usize = 100;
@@ -125,11 +128,14 @@ impl EditAction {
         if self.is_dry_run {
             let mut plan = EditPlan::new(scope, &self.edits).await?;
             plan.verify(scope, &self.edits).await?;
-            return Ok(dry_run(&plan));
+            return Ok(dry_run(scope, &plan));
         }
         let _change =
             scope.session.change(scope.cx).await.map_err(|error| EditFailure::new(&self.edits[0].path, error))?;
         let mut plan = EditPlan::new(scope, &self.edits).await?;
+        if let Some(refused) = scope.refuse_unread(plan.paths()).await {
+            return Ok(refused);
+        }
         if !plan.is_one_request(&self.edits) {
             plan.verify(scope, &self.edits).await?;
         }
@@ -138,13 +144,30 @@ impl EditAction {
     }
 }
 
-fn dry_run(plan: &EditPlan) -> ToolOutcome {
-    let diffs: String = plan.results().filter_map(|result| result.diff.as_deref()).collect();
-    let header = format!("{}{} would change:", places(plan.results()), left_out(&plan.skipped));
-    let end = diffs.floor_char_boundary(MAX_RESULT_BYTES);
-    let is_truncated = end < diffs.len();
-    let footer = if is_truncated { "\n[the diff is cut: fewer edits at once show it whole]" } else { "" };
-    let text = format!("{header}\n{}{footer}", diffs[..end].trim_end());
+fn dry_run(scope: &CallScope<'_>, plan: &EditPlan) -> ToolOutcome {
+    let mut text = format!("{}{} would change:", places(plan.results()), left_out(&plan.skipped));
+    let max_bytes = max_result_bytes(scope).min(MAX_DIFF_BYTES);
+    let (mut counted, mut is_truncated) = (Vec::new(), false);
+    for (number, result) in plan.results().enumerate() {
+        let diff = result.diff.as_deref().unwrap_or_default().trim_end();
+        if counted.is_empty() && text.len() + diff.len() <= max_bytes {
+            text.push_str(&format!("\n{diff}"));
+        } else if number == 0 {
+            text.push_str(&format!("\n{}\n[the diff is cut]", &diff[..diff.floor_char_boundary(max_bytes)]));
+            is_truncated = true;
+        } else {
+            // What does not fit is counted, so that the answer has every file.
+            counted.push(format!("{}: {}", result.path, result.occurrences));
+        }
+    }
+    if !counted.is_empty() {
+        is_truncated = true;
+        let named = counted[..counted.len().min(MAX_NAMED_FILES)].join("\n");
+        text.push_str(&format!("\n[places in the other files, whose diff is left out]\n{named}"));
+        if counted.len() > MAX_NAMED_FILES {
+            text.push_str(&format!("\n... and {} more files", counted.len() - MAX_NAMED_FILES));
+        }
+    }
     let mut outcome = ToolOutcome { is_truncated, ..ToolOutcome::text(text) };
     note_problems(&mut outcome, &plan.problems);
     outcome
@@ -174,7 +197,7 @@ fn edit_outcome(scope: &CallScope<'_>, plan: &EditPlan, results: Vec<EditResult>
     if results.len() > MAX_NAMED_FILES {
         text.push_str(&format!("... and {} more files\n", results.len() - MAX_NAMED_FILES));
     }
-    let end = text.trim_end().len().min(text.floor_char_boundary(MAX_RESULT_BYTES));
+    let end = text.trim_end().len().min(text.floor_char_boundary(max_result_bytes(scope)));
     if end < text.trim_end().len() {
         text.truncate(end);
         text.push_str("\n[cut]");

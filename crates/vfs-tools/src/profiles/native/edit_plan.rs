@@ -12,9 +12,9 @@ use vfs_core::{
 };
 
 use super::errors;
-use super::page::with_count;
 use crate::action::CallScope;
 use crate::outcome::{ChangedFile, FailureKind, MAX_ERROR_CHARACTERS, ToolOutcome};
+use crate::with_count::with_count;
 
 /// Maximum number of files of one call.
 const MAX_FILES: usize = 1_000;
@@ -205,6 +205,11 @@ impl EditPlan {
         Ok(())
     }
 
+    /// Returns the files.
+    pub(super) fn paths(&self) -> Vec<VfsPath> {
+        self.files.iter().map(|file| file.request.path.clone()).collect()
+    }
+
     /// Returns whether the backend verifies all of it in one request.
     pub(super) fn is_one_request(&self, edits: &[PlannedEdit]) -> bool {
         self.files.len() == 1 && edits.iter().all(|edit| edit.expected.is_none())
@@ -339,5 +344,17 @@ fn failing_edit(edits: &[PlannedEdit], error: &Error, numbers: &[usize]) -> usiz
 fn failure(edits: &[PlannedEdit], number: usize, path: &VfsPath, error: Error) -> EditFailure {
     let place =
         if edits.len() > 1 { format!("edit {} of {}, {path}: ", number + 1, edits.len()) } else { String::new() };
-    EditFailure { place, ..EditFailure::new(path, error) }
+    let is_numbered = error.kind() == ErrorKind::NoMatch && has_line_numbers(&edits[number].old);
+    let consequence =
+        if is_numbered { "\n`old` has line numbers: leave them out, and the tab after each." } else { "" };
+    EditFailure { place, consequence: consequence.to_owned(), ..EditFailure::new(path, error) }
+}
+
+/// Returns whether each line of `text` begins with a number and a tab, as the lines of a read do.
+fn has_line_numbers(text: &str) -> bool {
+    let is_numbered = |line: &str| {
+        let number = line.split_once('\t').map_or("", |(number, _)| number.trim());
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    !text.is_empty() && text.lines().all(is_numbered)
 }

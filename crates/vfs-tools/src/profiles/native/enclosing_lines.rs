@@ -10,7 +10,7 @@ use super::definitions::{definitions, enclosing};
 use crate::action::CallScope;
 
 /// Maximum number of files that are read for the definitions in them.
-const MAX_FILES: usize = 10;
+const MAX_FILES: usize = 40;
 
 /// Maximum size in bytes of such a file. In a longer one, definitions are not looked for.
 const MAX_FILE_BYTES: u64 = 256 << 10;
@@ -24,8 +24,12 @@ const MAX_CHARACTERS: usize = 120;
 /// For each file, the first line of the definition around a line, with its number, by the number of the line.
 pub(super) type EnclosingLines = BTreeMap<VfsPath, BTreeMap<u64, (u64, String)>>;
 
-/// Returns the definitions around `lines` of files. One that cannot be read has none, as the search has shown what was asked for.
-pub(super) async fn enclosing_lines(scope: &CallScope<'_>, lines: BTreeMap<VfsPath, Vec<u64>>) -> EnclosingLines {
+/// Returns the definitions around `lines` of the first files, and the number of files in which none were looked for. One that cannot be read has none, as the search has shown what was asked for.
+pub(super) async fn enclosing_lines(
+    scope: &CallScope<'_>,
+    lines: BTreeMap<VfsPath, Vec<u64>>,
+) -> (EnclosingLines, usize) {
+    let left_out = lines.len().saturating_sub(MAX_FILES);
     let reads = lines.into_iter().take(MAX_FILES).map(|(path, lines)| async move {
         let request = ReadRequest::new(path.clone()).max_bytes(MAX_FILE_BYTES);
         let read = scope.backend.read(scope.cx, request).await.ok()?;
@@ -42,5 +46,5 @@ pub(super) async fn enclosing_lines(scope: &CallScope<'_>, lines: BTreeMap<VfsPa
         let around = around.collect();
         Some((path, around))
     });
-    stream::iter(reads).buffered(PARALLEL_READS).filter_map(async |found| found).collect().await
+    (stream::iter(reads).buffered(PARALLEL_READS).filter_map(async |found| found).collect().await, left_out)
 }

@@ -5,11 +5,11 @@ use vfs_core::error::ErrorDetail;
 use vfs_core::suggest::similar_paths;
 use vfs_core::{Content, Error, ErrorKind, ReadRequest, VfsPath};
 
-use super::MAX_CONTENT_BYTES;
-use super::page::with_count;
+use super::max_content_bytes;
 use crate::action::CallScope;
 use crate::outcome::ToolOutcome;
 use crate::session::short_version;
+use crate::with_count::with_count;
 
 /// Maximum size in bytes of a diff in the answer.
 const MAX_DIFF_BYTES: usize = 1_400;
@@ -34,6 +34,10 @@ pub(super) async fn error_text(scope: &CallScope<'_>, path: &VfsPath, error: &Er
         (ErrorKind::InvalidArgument, Some(ErrorDetail::OffsetOutOfRange { total_lines })) => {
             format!("Error: {path} has only {}", with_count(*total_lines, "line"))
         }
+        (ErrorKind::NotUnique, _) => match words.strip_suffix(", or replace all occurrences.") {
+            Some(rest) => format!("{rest}, or replace all occurrences with all=true."),
+            None => words,
+        },
         (ErrorKind::Conflict, _) => changed_since(scope, path, error).await,
         _ => words,
     }
@@ -42,7 +46,7 @@ pub(super) async fn error_text(scope: &CallScope<'_>, path: &VfsPath, error: &Er
 /// Returns what has changed since the file was shown.
 async fn changed_since(scope: &CallScope<'_>, path: &VfsPath, error: &Error) -> String {
     let Some(shown) = scope.session.get(path) else { return error.for_model() };
-    let request = ReadRequest::new(path.clone()).max_bytes(MAX_CONTENT_BYTES as u64);
+    let request = ReadRequest::new(path.clone()).max_bytes(max_content_bytes(scope) as u64);
     let Ok(now) = scope.backend.read(scope.cx, request).await else { return error.for_model() };
     if now.version == shown.version {
         return error.for_model();

@@ -8,15 +8,16 @@ use vfs_core::operation::OperationClass;
 use vfs_core::search::{EntryKinds, Skipped};
 use vfs_core::{Error, ErrorKind, FileInfo, GlobRequest, GlobResult, StatRequest, VfsPath};
 
-use super::errors;
-use super::page::{Page, in_one_line, numbers, with_count};
+use super::page::{Page, in_one_line, numbers};
 use super::summary::{Summary, relative};
+use super::{errors, max_result_bytes};
 use crate::action::{Action, CallScope, Effect};
 use crate::annotations::Annotations;
 use crate::outcome::ToolOutcome;
 use crate::parameter::{Parameter, ParameterKind};
 use crate::result_parts::note_problems;
 use crate::tool_definition::{Needs, ToolDefinition};
+use crate::with_count::with_count;
 
 /// Maximum number of entries that are read. A result says if there are more.
 const MAX_ENTRIES: u64 = 200_000;
@@ -105,7 +106,7 @@ impl Action for ListAction {
 
     async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
         match self.found(scope).await {
-            Ok(found) => self.shown(found),
+            Ok(found) => self.shown(found, max_result_bytes(scope)),
             Err(error) if error.kind() == ErrorKind::NotADirectory && self.is_file(scope).await => {
                 let text = format!("Error: {} is a file; read it", self.path);
                 ToolOutcome::of_error(&error, text)
@@ -127,7 +128,7 @@ impl ListAction {
         scope.backend.glob(scope.cx, request.kinds(kinds).limit(MAX_ENTRIES)).await
     }
 
-    fn shown(&self, found: GlobResult) -> ToolOutcome {
+    fn shown(&self, found: GlobResult, max_bytes: usize) -> ToolOutcome {
         let GlobResult { entries, truncated, skipped, problems, .. } = found;
         let mut entries = files_and_bare_directories(entries);
         match self.sort {
@@ -153,13 +154,13 @@ impl ListAction {
             header.push_str("; by directory");
             let mut summary = Summary::new(&self.path, self.depth);
             entries.iter().for_each(|entry| summary.add(&entry.path, 0));
-            let page = summary.lines(self.limit, |key, found| match key.ends_with('/') {
+            let page = summary.lines(self.limit, max_bytes, |key, found| match key.ends_with('/') {
                 true => format!("{key}  {}", found.files),
                 false => key.to_owned(),
             });
             (page, "[for the files: a deeper `path`, `match`, or pages from skip=0]".to_owned())
         } else {
-            self.page(&entries, &mut header)
+            self.page(&entries, max_bytes, &mut header)
         };
         let is_truncated = !footer.is_empty() || truncated.is_some();
         let mut outcome = ToolOutcome { is_truncated, ..ToolOutcome::text(page.into_text(&header, &footer)) };
@@ -167,10 +168,10 @@ impl ListAction {
         outcome
     }
 
-    fn page(&self, entries: &[FileInfo], header: &mut String) -> (Page, String) {
+    fn page(&self, entries: &[FileInfo], max_bytes: usize, header: &mut String) -> (Page, String) {
         let skip = self.skip.unwrap_or(0);
         let rest = entries.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX));
-        let mut page = Page::default();
+        let mut page = Page::new(max_bytes);
         for entry in rest.take(usize::try_from(self.limit).unwrap_or(usize::MAX)) {
             if !page.push(&self.line(entry)) {
                 break;

@@ -10,8 +10,7 @@ use vfs_core::{
     CopyRequest, DeleteRequest, Error, ErrorKind, GrepOutput, GrepRequest, RenameRequest, StatRequest, VfsPath,
 };
 
-use super::page::with_count;
-use super::{MAX_RESULT_BYTES, errors};
+use super::{errors, max_result_bytes};
 use crate::action::{Action, CallScope, Effect};
 use crate::annotations::Annotations;
 use crate::argument_error::ArgumentError;
@@ -19,6 +18,7 @@ use crate::arguments::{Argument, Arguments};
 use crate::outcome::{ChangedFile, FailureKind, ToolOutcome};
 use crate::parameter::{Parameter, ParameterKind};
 use crate::tool_definition::{Needs, ToolDefinition};
+use crate::with_count::with_count;
 
 /// Maximum number of files that are counted because they mention a path that is gone.
 const MAX_MENTIONS: u64 = 100;
@@ -105,6 +105,14 @@ impl Action for ManageAction {
         Effect::new(OperationClass::Write, paths.collect())
     }
 
+    fn changes(&self) -> Vec<VfsPath> {
+        let deleted = self.steps.iter().filter_map(|step| match step {
+            Step::Delete(path, _) => Some(path.clone()),
+            Step::Move(..) | Step::Copy(..) => None,
+        });
+        deleted.collect()
+    }
+
     async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
         let returns_changes = scope.backend.capabilities(&VfsPath::root()).mutations == Mutations::Returned;
         if returns_changes && self.steps.len() > 1 {
@@ -119,7 +127,7 @@ impl Action for ManageAction {
         let outcome = match failure {
             None => {
                 report.done.extend(mentions(scope, &report.gone).await);
-                ToolOutcome::text(report.text(MAX_RESULT_BYTES))
+                ToolOutcome::text(report.text(max_result_bytes(scope)))
             }
             Some(error) => {
                 let before = if report.done.is_empty() { "" } else { "\nDone before it:\n" };
@@ -190,11 +198,11 @@ impl ManageAction {
 }
 
 async fn perform(scope: &CallScope<'_>, step: &Step, report: &mut Report) -> Result<(), Error> {
-    let CallScope { backend, cx, session } = *scope;
+    let CallScope { backend, cx, session, .. } = *scope;
     match step {
         Step::Move(from, to) => {
             let moved = backend.rename(cx, RenameRequest::new(from.clone(), to.clone())).await;
-            let moved = moved.map_err(|error| error.or_path(from))?;
+            let moved = moved.map_err(|error| in_words_of_tool(error.or_path(from)))?;
             session.forget(from);
             session.forget(to);
             report.add(format!("moved {from} to {to}"), moved.files_update);
@@ -203,7 +211,7 @@ async fn perform(scope: &CallScope<'_>, step: &Step, report: &mut Report) -> Res
         }
         Step::Copy(from, to) => {
             let copied = backend.copy(cx, CopyRequest::new(from.clone(), to.clone())).await;
-            let copied = copied.map_err(|error| error.or_path(from))?;
+            let copied = copied.map_err(|error| in_words_of_tool(error.or_path(from)))?;
             session.forget(to);
             report.add(format!("copied {from} to {to}{}", of_files(copied.files)), copied.files_update);
             report.changed.extend(new_file(scope, to).await);
@@ -211,13 +219,28 @@ async fn perform(scope: &CallScope<'_>, step: &Step, report: &mut Report) -> Res
         Step::Delete(path, is_recursive) => {
             let request = DeleteRequest::new(path.clone());
             let request = if *is_recursive { request.recursive() } else { request };
-            let deleted = backend.delete(cx, request).await.map_err(|error| error.or_path(path))?;
+            let deleted = backend.delete(cx, request).await;
+            let deleted = deleted.map_err(|error| in_words_of_tool(error.or_path(path)))?;
             session.forget(path);
             report.add(format!("deleted {path}{}", of_files(deleted.files)), deleted.files_update);
             report.remove(path);
         }
     }
     Ok(())
+}
+
+/// Returns `error` with the parameter that helps.
+fn in_words_of_tool(error: Error) -> Error {
+    let words = match error.kind() {
+        ErrorKind::AlreadyExists => "something is there already; delete it first, or choose another path",
+        ErrorKind::IsADirectory => "the path is a directory; recursive=true deletes it with everything in it",
+        _ => return error,
+    };
+    let in_words = Error::new(error.kind(), words);
+    match error.path().and_then(|path| VfsPath::parse(path).ok()) {
+        Some(path) => in_words.with_path(&path),
+        None => in_words,
+    }
 }
 
 /// Returns the file at `path` with its version, if the backend has a file there by now.

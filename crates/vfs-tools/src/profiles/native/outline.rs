@@ -5,7 +5,7 @@ use vfs_core::{Content, Error, ErrorKind, ReadRequest, ReadResult, VfsPath};
 
 use super::definitions::{Definition, definitions, first_comment_line};
 use super::numbered::{header_of_version, push_numbered};
-use super::{MAX_CONTENT_BYTES, MAX_RESULT_BYTES};
+use super::{max_content_bytes, max_result_bytes};
 use crate::action::CallScope;
 use crate::request_action::ResultText;
 
@@ -33,10 +33,10 @@ pub(super) async fn outline(scope: &CallScope<'_>, path: &VfsPath) -> Result<Opt
         let text: String = it.text.chars().take(MAX_CHARACTERS).collect();
         format!("{}\t{}{text}", it.lines.start(), " ".repeat(it.indent.min(40)))
     });
-    if size(&shown) > MAX_RESULT_BYTES {
+    let mut room = max_result_bytes(scope);
+    if size(&shown) > room {
         shown = lines(|it| format!("{}\t{}", it.lines.start(), it.name));
     }
-    let mut room = MAX_RESULT_BYTES;
     let kept = shown.iter().take_while(|line| {
         let left = room.checked_sub(line.len() + 1);
         room = left.unwrap_or(0);
@@ -48,6 +48,7 @@ pub(super) async fn outline(scope: &CallScope<'_>, path: &VfsPath) -> Result<Opt
         text.push_str(&format!("\n[{} more definitions: search the file for them]", shown.len() - kept));
     }
     text.push_str("\n[for the text: `symbol` or `lines`]");
+    scope.session.show(path, &read.version, None);
     Ok(Some(ResultText { text, is_truncated: true }))
 }
 
@@ -69,18 +70,19 @@ pub(super) async fn symbol(scope: &CallScope<'_>, path: &VfsPath, symbol: &str) 
         return Err(Error::new(ErrorKind::NoMatch, words).with_path(path));
     }
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let max_bytes = max_content_bytes(scope);
     let mut shown = String::new();
     let (mut left, mut is_truncated) = (found.len(), false);
     for definition in &found {
         let first = first_comment_line(&lines, *definition.lines.start());
         let last = *definition.lines.end();
-        if !shown.is_empty() && shown.len() + MIN_ROOM > MAX_CONTENT_BYTES {
+        if !shown.is_empty() && shown.len() + MIN_ROOM > max_bytes {
             break;
         }
         left -= 1;
         shown.push_str(&format!("{first}-{last}\n"));
         let text = lines[first as usize - 1..last as usize].concat();
-        let next = first + push_numbered(&mut shown, first, &text, MAX_CONTENT_BYTES);
+        let next = first + push_numbered(&mut shown, first, &text, max_bytes);
         if next <= last {
             shown.push_str(&format!("[more: lines=\"{next}-{last}\"]\n"));
             is_truncated = true;

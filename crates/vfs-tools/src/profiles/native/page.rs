@@ -2,20 +2,26 @@
 
 use std::borrow::Cow;
 
-use super::MAX_RESULT_BYTES;
+use crate::with_count::plural;
 
-/// Lines of a result, within the budget of bytes.
-#[derive(Debug, Default)]
+/// Lines of a result, within a number of bytes.
+#[derive(Debug)]
 pub(super) struct Page {
     text: String,
+    max_bytes: usize,
     /// Number of items that are in the page.
     pub(super) items: u64,
 }
 
 impl Page {
+    /// Creates a page without lines.
+    pub(super) fn new(max_bytes: usize) -> Self {
+        Self { text: String::new(), max_bytes, items: 0 }
+    }
+
     /// Appends the lines of an item, and returns whether they fit. The first item is always taken.
     pub(super) fn push(&mut self, lines: &str) -> bool {
-        if self.items > 0 && self.text.len() + lines.len() > MAX_RESULT_BYTES {
+        if self.items > 0 && self.text.len() + lines.len() > self.max_bytes {
             return false;
         }
         self.text.push_str(lines);
@@ -42,11 +48,6 @@ pub(super) fn in_one_line(path: &str) -> Cow<'_, str> {
     if path.contains(char::is_control) { Cow::Owned(path.escape_debug().to_string()) } else { Cow::Borrowed(path) }
 }
 
-/// Returns a number with its noun, such as `1 file` or `2 files`.
-pub(super) fn with_count(number: u64, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {}", plural(noun)) }
-}
-
 /// Returns which items of a list a page has, such as `match 3` or `files 3 to 5`; the page follows the first `skip` items and ends with
 /// the item `last`.
 pub(super) fn numbers(noun: &str, skip: u64, last: u64) -> String {
@@ -55,9 +56,4 @@ pub(super) fn numbers(noun: &str, skip: u64, last: u64) -> String {
         1 => format!("{noun} {last}"),
         _ => format!("{} {} to {last}", plural(noun), skip + 1),
     }
-}
-
-fn plural(noun: &str) -> String {
-    let ending = if noun.ends_with("ch") { "es" } else { "s" };
-    format!("{noun}{ending}")
 }

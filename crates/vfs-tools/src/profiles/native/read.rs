@@ -7,8 +7,7 @@ use vfs_core::text::{Encoding, LineEnding};
 use vfs_core::{Content, Error, ErrorKind, ReadRequest, ReadResult, VfsPath};
 
 use super::numbered::push_numbered;
-use super::page::with_count;
-use super::{MAX_CONTENT_BYTES, errors, outline};
+use super::{errors, max_content_bytes, outline};
 use crate::action::{Action, CallScope, Effect};
 use crate::annotations::Annotations;
 use crate::argument_error::ArgumentError;
@@ -18,9 +17,7 @@ use crate::parameter::{Parameter, ParameterKind};
 use crate::request_action::ResultText;
 use crate::session::short_version;
 use crate::tool_definition::{Needs, ToolDefinition};
-
-/// Maximum size in bytes of numbered lines.
-const MAX_SHOWN_BYTES: usize = MAX_CONTENT_BYTES + MAX_CONTENT_BYTES / 4;
+use crate::with_count::with_count;
 
 /// Number of lines of a file that is read without a range.
 const DEFAULT_LINES: u64 = 250;
@@ -143,7 +140,8 @@ impl Action for ReadAction {
 
 impl ReadAction {
     async fn lines(&self, scope: &CallScope<'_>, range: Option<NumberRange>) -> Result<ResultText, Error> {
-        let request = ReadRequest::new(self.path.clone()).max_bytes(MAX_CONTENT_BYTES as u64);
+        let max_bytes = max_content_bytes(scope);
+        let request = ReadRequest::new(self.path.clone()).max_bytes(max_bytes as u64);
         let request = match range {
             None => request.limit(DEFAULT_LINES),
             Some(NumberRange::Between(start, end)) => {
@@ -154,7 +152,10 @@ impl ReadAction {
             Some(NumberRange::Last(count)) => request.offset(self.total_lines(scope).await?.saturating_sub(count)),
         };
         let result = scope.backend.read(scope.cx, request).await?;
-        let Content::Text(text) = &result.content else { return Ok(ResultText::whole(binary(&result))) };
+        let Content::Text(text) = &result.content else {
+            scope.session.show(&self.path, &result.version, None);
+            return Ok(ResultText::whole(binary(&result)));
+        };
         // A long file is easier to find one's way in by its outline, if it has one.
         if range.is_none()
             && result.next_offset.is_some()
@@ -163,7 +164,11 @@ impl ReadAction {
             return Ok(outline);
         }
         let (start, end) = (result.start_line, result.end_line);
-        let header = header(&result);
+        let mut header = header(&result);
+        // Such as between two pages.
+        if scope.session.version(&self.path).is_some_and(|shown| shown != result.version) {
+            header.push_str(" changed since you saw it");
+        }
         let text = if result.bytes.start == 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
         if text.is_empty() {
             scope.session.show(
@@ -182,7 +187,7 @@ impl ReadAction {
             start == 1 && result.next_offset.is_none() && result.next_byte.is_none() && result.bytes.start == 0;
         scope.session.show(&self.path, &result.version, is_whole.then(|| text.to_owned()));
         let mut shown = format!("{header}\n");
-        let count = push_numbered(&mut shown, start, text, MAX_SHOWN_BYTES);
+        let count = push_numbered(&mut shown, start, text, max_bytes + max_bytes / 4);
         let next_line = start + count;
         // The room of the numbers may leave out lines that were read.
         let next_offset = if next_line <= end { Some(next_line - 1) } else { result.next_offset };
@@ -224,7 +229,7 @@ impl ReadAction {
             NumberRange::Between(start, end) => (start, end.map(|end| end.saturating_add(1))),
             NumberRange::Last(count) => (first_line.size.saturating_sub(count), None),
         };
-        let request = ReadRequest::new(self.path.clone()).raw().max_bytes(MAX_CONTENT_BYTES as u64);
+        let request = ReadRequest::new(self.path.clone()).raw().max_bytes(max_content_bytes(scope) as u64);
         let result = scope.backend.read(scope.cx, request.bytes(start, end)).await?;
         let (before, text) = whole_characters(result.content.as_bytes());
         let Some(text) = text.filter(|_| is_utf8(first_line.encoding)) else {

@@ -1,30 +1,30 @@
-//! Tool `run`: a command, with the start and the end of its output.
+//! Tool `run`: a command, with the start and the end of its output, or one in the background.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use vfs_core::operation::{OperationClass, UnaryRequest as _};
+use vfs_core::shell::{CommandExit, RunMode};
 use vfs_core::{ExecuteRequest, ExecuteResponse};
 
-use super::errors;
-use super::page::with_count;
+use super::{errors, max_result_bytes};
 use crate::action::{Action, CallScope, Effect};
 use crate::annotations::Annotations;
+use crate::large_text::{TextSource, start_and_end};
 use crate::outcome::ToolOutcome;
 use crate::parameter::{Parameter, ParameterKind};
 use crate::request_action::ResultText;
 use crate::result_parts::outcome_of;
+use crate::result_store::MAX_STORED_OUTPUT;
 use crate::tool_definition::{Needs, ToolDefinition};
+use crate::with_count::with_count;
 
-/// Maximum size in bytes of an output that is shown whole.
+/// Maximum size in bytes of an output that is shown whole. Of a longer one, the start takes a quarter, and the end, which says more, the
+/// rest.
 const MAX_OUTPUT_BYTES: usize = 4_000;
 
-/// Maximum size in bytes of the start of a longer output, and of its end, which tells more.
-const START_BYTES: usize = 1_000;
-const END_BYTES: usize = 3_000;
-
-/// Maximum size in bytes of the output that is kept of a command.
-const MAX_KEPT_BYTES: u64 = 1 << 20;
+/// Maximum size in bytes of an output that is not stored.
+const MAX_DROPPED_OUTPUT: u64 = 1 << 20;
 
 const MAX_SECONDS: i64 = 3_600;
 
@@ -33,7 +33,13 @@ pub(super) const RUN: ToolDefinition = ToolDefinition {
     parameters: &[
         Parameter::required("command", ParameterKind::Text, "Command line of a shell.").aliases(&["cmd"]),
         Parameter::optional("cwd", ParameterKind::Path, "Directory. Default '/'.").aliases(&["workdir", "directory"]),
-        Parameter::optional("timeout", ParameterKind::Integer { min: 1, max: MAX_SECONDS }, "Seconds. Default 120."),
+        Parameter::optional(
+            "timeout",
+            ParameterKind::Integer { min: 1, max: MAX_SECONDS },
+            "Seconds. Default 120; none in the background.",
+        ),
+        Parameter::optional("background", ParameterKind::Boolean, "Do not wait: it becomes a job. Default false.")
+            .aliases(&["run_in_background"]),
     ],
     annotations: Annotations::destructive("Run a command"),
     needs: Needs::Shell,
@@ -44,12 +50,13 @@ pub(super) const RUN: ToolDefinition = ToolDefinition {
             .to_owned()
     },
     action: |arguments| {
-        let request = ExecuteRequest::new(arguments.required_text("command")?);
-        let request = request.cwd(arguments.path_or_root("cwd")).max_output_bytes(MAX_KEPT_BYTES);
-        Ok(Box::new(RunAction(match arguments.count("timeout") {
+        let request = ExecuteRequest::new(arguments.required_text("command")?).cwd(arguments.path_or_root("cwd"));
+        let request = match arguments.count("timeout") {
             None => request,
             Some(seconds) => request.timeout(Duration::from_secs(seconds)),
-        })))
+        };
+        let in_background = arguments.boolean("background") == Some(true);
+        Ok(Box::new(RunAction(if in_background { request.background() } else { request })))
     },
 };
 
@@ -62,40 +69,58 @@ impl Action for RunAction {
     }
 
     async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
-        match self.0.clone().send(scope.backend, scope.cx).await {
-            Ok(response) => outcome_of(output_text(&response), response),
+        let is_stored = scope.setup.stores_results() && self.0.run == RunMode::Foreground;
+        let request = self.0.clone().max_output_bytes(if is_stored { MAX_STORED_OUTPUT } else { MAX_DROPPED_OUTPUT });
+        match request.send(scope.backend, scope.cx).await {
+            Ok(response) => output_outcome(scope, response).await,
             Err(error) => errors::failure_outcome(scope, &self.0.cwd, error).await,
         }
     }
 }
 
-fn output_text(response: &ExecuteResponse) -> ResultText {
+async fn output_outcome(scope: &CallScope<'_>, response: ExecuteResponse) -> ToolOutcome {
+    if let Some(job) = &response.job {
+        return ToolOutcome::text(format!("job {job} runs; see it by the tool job: id=\"{job}\""));
+    }
     let output = response.output.trim_end_matches('\n');
     let mut text = String::new();
-    let is_long = output.len() > MAX_OUTPUT_BYTES;
+    let max_bytes = max_result_bytes(scope).min(MAX_OUTPUT_BYTES);
+    let is_long = output.len() > max_bytes;
+    let mut artifact = None;
     if is_long {
-        let start = &output[..output.floor_char_boundary(START_BYTES)];
-        let start = &start[..start.rfind('\n').unwrap_or(start.len())];
-        let end = &output[output.ceil_char_boundary(output.len() - END_BYTES)..];
-        let end = end.split_once('\n').map_or(end, |(_, rest)| rest);
+        let (start, end) = start_and_end(output, max_bytes / 4, max_bytes - max_bytes / 4);
         let left_out = &output[start.len()..output.len() - end.len()];
-        let lines = match response.truncated {
+        let left_out = match response.truncated {
             false => with_count(left_out.trim_matches('\n').lines().count() as u64, "line"),
             true => format!("{} bytes", response.output_bytes.saturating_sub((start.len() + end.len()) as u64)),
         };
-        text.push_str(&format!("{start}\n[... {lines} left out: write the output to a file to read it all]\n{end}\n"));
+        let rest = match scope.setup.store(scope.cx, TextSource::Call(scope.id), &response.output).await {
+            None => "write the output to a file to read it all".to_owned(),
+            Some(Err(error)) => error.for_model(),
+            Some(Ok(path)) => {
+                let what = if response.truncated { "all but its middle is" } else { "all of it is" };
+                format!("{what} in {}; read or search it, commands do not see it", artifact.insert(path))
+            }
+        };
+        text.push_str(&format!("{start}\n[... {left_out} left out: {rest}]\n{end}\n"));
     } else if !output.is_empty() {
         text.push_str(output);
         text.push('\n');
     }
-    let time = response.duration.as_secs();
+    text.push_str(&format!("[{}]", exit_words(&response.exit())));
+    let is_truncated = is_long || response.truncated;
+    ToolOutcome { artifact, ..outcome_of(ResultText { text, is_truncated }, response) }
+}
+
+/// Returns how a command ended, and after which time, such as `exit 1, 3 s`.
+pub(super) fn exit_words(exit: &CommandExit) -> String {
+    let time = exit.duration.as_secs();
     let time = if time > 0 { format!(", {time} s") } else { String::new() };
-    let end = match (response.timed_out, response.exit_code, response.signal) {
+    let end = match (exit.timed_out, exit.exit_code, exit.signal) {
         (true, ..) => "stopped by its timeout".to_owned(),
         (false, Some(code), _) => format!("exit {code}"),
         (false, None, Some(signal)) => format!("ended by signal {signal}"),
         (false, None, None) => "ended".to_owned(),
     };
-    text.push_str(&format!("[{end}{time}]"));
-    ResultText { text, is_truncated: is_long || response.truncated }
+    format!("{end}{time}")
 }

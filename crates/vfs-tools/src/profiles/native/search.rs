@@ -10,15 +10,17 @@ use vfs_core::{Error, GrepEvent, GrepRequest, Problem, VfsPath};
 
 use super::enclosing_lines::{EnclosingLines, enclosing_lines};
 use super::list::left_out;
-use super::page::{in_one_line, numbers, with_count};
+use super::page::{in_one_line, numbers};
 use super::summary::{Counts, Summary};
-use super::{MAX_RESULT_BYTES, errors};
+use super::{errors, max_result_bytes};
 use crate::action::{Action, CallScope, Effect};
 use crate::annotations::Annotations;
 use crate::outcome::ToolOutcome;
 use crate::parameter::{Parameter, ParameterKind};
+use crate::regex_signs::has_regex_signs;
 use crate::result_parts::note_problems;
 use crate::tool_definition::{Needs, ToolDefinition};
+use crate::with_count::with_count;
 
 /// Maximum size of a shown line in bytes.
 const MAX_LINE_BYTES: u64 = 400;
@@ -30,6 +32,9 @@ const DEFAULT_LIMIT: u64 = 100;
 
 /// Room in bytes for what is around the text of a line.
 const LINE_ROOM: usize = 24;
+
+/// What is counted: a line with two matches counts once, and an edit of it has two places.
+const LINE: &str = "matching line";
 
 /// Maximum number of lines of a summary.
 const MAX_SUMMARY_LINES: u64 = 50;
@@ -122,6 +127,7 @@ struct Window {
     items: Vec<Item>,
     /// Size in bytes of the items as they are shown.
     size: usize,
+    max_bytes: usize,
     /// Number of results that were passed or shown, which is the `skip` of the next page.
     next: u64,
     has_more: bool,
@@ -139,7 +145,7 @@ impl Window {
     /// it fits.
     fn push_match(&mut self, context: &mut Vec<GrepMatch>, found: GrepMatch) -> bool {
         let size = self.size_of(context.iter().chain([&found]));
-        if self.size + size > MAX_RESULT_BYTES {
+        if self.size + size > self.max_bytes {
             if !self.items.is_empty() {
                 return false;
             }
@@ -154,7 +160,7 @@ impl Window {
     fn push_context(&mut self, context: Vec<GrepMatch>) {
         for line in context {
             let size = self.size_of([&line]);
-            if self.size + size > MAX_RESULT_BYTES {
+            if self.size + size > self.max_bytes {
                 break;
             }
             self.size += size;
@@ -163,7 +169,7 @@ impl Window {
     }
 
     fn push_file(&mut self, line: String) -> bool {
-        if !self.items.is_empty() && self.size + line.len() > MAX_RESULT_BYTES {
+        if !self.items.is_empty() && self.size + line.len() > self.max_bytes {
             return false;
         }
         self.size += line.len() + 1;
@@ -221,8 +227,13 @@ impl SearchAction {
         }
         let mut text =
             if window.next == 0 { self.nothing(scope, &window.summary).await? } else { self.header(&window) };
-        let around =
-            if self.request.before > 0 { BTreeMap::new() } else { enclosing_lines(scope, window.lines()).await };
+        let (around, left_out) = match self.request.before {
+            0 => enclosing_lines(scope, window.lines()).await,
+            _ => (BTreeMap::new(), 0),
+        };
+        if left_out > 0 {
+            text.push_str(&format!("; definitions without the last {}", with_count(left_out as u64, "file")));
+        }
         text.push('\n');
         render(&mut text, &window, &around);
         if window.has_more {
@@ -238,7 +249,7 @@ impl SearchAction {
     async fn window(&self, scope: &CallScope<'_>) -> Result<Window, Error> {
         let skip = self.skip.unwrap_or(0);
         let mut events = scope.backend.grep_stream(scope.cx.clone(), self.request.clone());
-        let mut window = Window::default();
+        let mut window = Window { max_bytes: max_result_bytes(scope), ..Window::default() };
         let mut context: Vec<GrepMatch> = Vec::new();
         while let Some(event) = events.next().await {
             let fits = match event? {
@@ -295,10 +306,8 @@ impl SearchAction {
 
     fn header(&self, window: &Window) -> String {
         let left_out = left_out(&window.summary.skipped);
-        let (shown, noun) = match self.request.output {
-            GrepOutput::Matches => (window.next, "match"),
-            _ => (window.next, "file"),
-        };
+        let shown = window.next;
+        let noun = if self.request.output == GrepOutput::Matches { LINE } else { "file" };
         match self.skip.unwrap_or(0) {
             skip if skip > 0 || window.has_more => format!("{}{left_out}", numbers(noun, skip, shown)),
             _ => format!("{}{left_out}", with_count(shown, noun)),
@@ -310,7 +319,7 @@ impl SearchAction {
         let request = self.request.clone().context(0, 0).output(GrepOutput::Counts);
         let mut summary = Summary::new(&self.request.path, SUMMARY_DEPTH);
         let (total, end, problems) = count(scope, request, |path, matches| summary.add(path, matches)).await?;
-        let page = summary.lines(MAX_SUMMARY_LINES, |key, found| {
+        let page = summary.lines(MAX_SUMMARY_LINES, max_result_bytes(scope), |key, found| {
             let files =
                 if key.ends_with('/') { format!(" in {}", with_count(found.files, "file")) } else { String::new() };
             format!("{key}  {}{files}", found.matches)
@@ -318,7 +327,7 @@ impl SearchAction {
         let at_least = if end.truncated.is_some() { "at least " } else { "" };
         let header = format!(
             "{at_least}{} in {}{}, too many to show; by directory below {}",
-            with_count(total.matches, "match"),
+            with_count(total.matches, LINE),
             with_count(total.files, "file"),
             left_out(&end.skipped),
             self.request.path
@@ -342,7 +351,7 @@ impl SearchAction {
         // An expression that does not compile is no hint.
         Ok(match count(scope, request, |_, _| {}).await {
             Ok((Counts { files, matches }, _, _)) if matches > 0 => {
-                let (matches, files) = (with_count(matches, "match"), with_count(files, "file"));
+                let (matches, files) = (with_count(matches, LINE), with_count(files, "file"));
                 format!(
                     "{text}\nThe pattern is literal text; as a regular expression (regex=true) it has {matches} in {files}."
                 )
@@ -378,7 +387,7 @@ async fn count(
 
 /// Appends the lines of a window: a path before the lines of its file, and a definition before the first match in it.
 fn render(text: &mut String, window: &Window, around: &EnclosingLines) {
-    let mut room = MAX_RESULT_BYTES.saturating_sub(window.size);
+    let mut room = window.max_bytes.saturating_sub(window.size);
     let (mut path, mut last_line, mut definition) = (None, 0, None);
     for item in &window.items {
         let found = match item {
@@ -413,13 +422,10 @@ fn render(text: &mut String, window: &Window, around: &EnclosingLines) {
     }
 }
 
-/// Returns whether `pattern` has what is rare in literal text and common in expressions.
+/// Returns whether `pattern` is more likely an expression than literal text.
 fn looks_like_regex(pattern: &str) -> bool {
-    let is_escape = |pair: &[u8]| pair[0] == b'\\' && b".wWdDsSbB(){}[]|+*?^$".contains(&pair[1]);
-    pattern.contains('|') && !pattern.contains("||")
-        || pattern.contains(".*")
-        || pattern.contains(".+")
+    has_regex_signs(pattern)
+        || pattern.contains('|') && !pattern.contains("||")
         || pattern.starts_with('^')
         || pattern.ends_with('$')
-        || pattern.as_bytes().windows(2).any(is_escape)
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use vfs_core::VfsPath;
 
-use super::MAX_RESULT_BYTES;
 use super::page::Page;
 
 /// Maximum number of directories that are counted apart; those beyond it are counted with the directory above them.
@@ -47,9 +46,9 @@ impl<'a> Summary<'a> {
         found.matches += matches;
     }
 
-    /// Returns at most `limit` lines, made by `line`: of the deepest level of directories at which all fit, or of the first ones.
-    pub(super) fn lines(&self, limit: u64, line: impl Fn(&str, Counts) -> String) -> Page {
-        let mut page = Page::default();
+    /// Returns at most `limit` lines in at most `max_bytes`, made by `line`: of the deepest level of directories at which all fit, or of the first ones.
+    pub(super) fn lines(&self, limit: u64, max_bytes: usize, line: impl Fn(&str, Counts) -> String) -> Page {
+        let mut page = Page::new(max_bytes);
         for depth in (1..=self.depth).rev() {
             let mut counts: BTreeMap<&str, Counts> = BTreeMap::new();
             for (key, found) in &self.counts {
@@ -58,8 +57,8 @@ impl<'a> Summary<'a> {
                 sum.matches += found.matches;
             }
             let lines: Vec<_> = counts.iter().map(|(key, found)| line(key, *found)).collect();
-            let fits = lines.len() as u64 <= limit
-                && lines.iter().map(|line| line.len() + 1).sum::<usize>() < MAX_RESULT_BYTES;
+            let fits =
+                lines.len() as u64 <= limit && lines.iter().map(|line| line.len() + 1).sum::<usize>() < max_bytes;
             if fits || depth == 1 {
                 let shown =
                     lines.iter().take(usize::try_from(limit).unwrap_or(usize::MAX)).take_while(|line| page.push(line));
@@ -102,7 +101,7 @@ mod tests {
             summary.add(&VfsPath::parse(file).expect("a valid path"), 2);
         }
         let lines = |limit| {
-            let page = summary.lines(limit, |key, found| format!("{key} {}:{}", found.files, found.matches));
+            let page = summary.lines(limit, 8_000, |key, found| format!("{key} {}:{}", found.files, found.matches));
             page.into_text("", "").trim_start().to_owned()
         };
         assert_eq!(lines(4), "a/x/ 2:4\na/y/ 1:2\nb 1:2\nc/1 1:2");

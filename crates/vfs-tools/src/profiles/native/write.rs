@@ -8,7 +8,6 @@ use vfs_core::{
 };
 
 use super::errors;
-use super::page::with_count;
 use crate::action::{Action, CallScope, Effect};
 use crate::annotations::Annotations;
 use crate::outcome::ToolOutcome;
@@ -18,6 +17,7 @@ use crate::result_parts::outcome_of;
 use crate::session::short_version;
 use crate::text_change::{self, InsertError};
 use crate::tool_definition::{Needs, ToolDefinition};
+use crate::with_count::with_count;
 
 pub(super) const WRITE: ToolDefinition = ToolDefinition {
     name: "write",
@@ -59,6 +59,10 @@ enum Mode {
 impl Action for WriteAction {
     fn effect(&self) -> Effect {
         Effect::new(OperationClass::Write, vec![self.path.clone()])
+    }
+
+    fn changes(&self) -> Vec<VfsPath> {
+        if self.mode == Mode::Create { Vec::new() } else { vec![self.path.clone()] }
     }
 
     async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
