@@ -10,7 +10,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-use agent_vfs::tools::{Profile, SchemaForm, ToolOutcome, ToolSet};
+use agent_vfs::tools::{Profile, SchemaForm, ToolCall, ToolSet};
 use agent_vfs::{BackendExt, LocalBackend, OpContext, OverlayBackend};
 use serde_json::{Value, json};
 
@@ -101,10 +101,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
             files.edit_text(FILE, "content and encodings", "content, and encodings").await?;
             println!("\n(somebody else edits {FILE})");
         }
-        let outcomes = calls.iter().map(|(name, arguments)| tools.call(&cx, name, arguments));
-        let outcomes: Vec<ToolOutcome> = futures::future::join_all(outcomes).await;
+        let calls: Vec<_> = calls.into_iter().map(|(name, arguments)| ToolCall::new(name, arguments)).collect();
+        let outcomes = tools.call_all(&cx, &calls).await;
         results.clear();
-        for ((name, arguments), outcome) in calls.iter().zip(outcomes) {
+        for (ToolCall { name, arguments, .. }, outcome) in calls.iter().zip(outcomes) {
             failures += usize::from(outcome.failure.is_some());
             let text = outcome.to_text();
             println!("\n> {name} {arguments}\n{}", start_of(&text));

@@ -14,11 +14,12 @@ mod memories;
 mod second_act;
 mod third_act;
 
-use agent_vfs::core::{edit, format};
+use agent_vfs::core::edit;
+use agent_vfs::tools::{Profile, ToolOutcome, ToolSet};
 use agent_vfs::{
-    Backend, BackendExt, EditRequest, GlobRequest, GrepRequest, LocalBackend, LsRequest, OpContext, ReadRequest,
-    Result, UploadRequest, Version, VfsPath,
+    Backend, BackendExt, EditRequest, GlobRequest, LocalBackend, OpContext, Result, UploadRequest, Version, VfsPath,
 };
+use serde_json::{Value, json};
 
 use memories::Memories;
 
@@ -41,120 +42,101 @@ async fn session() -> std::result::Result<(), Box<dyn std::error::Error>> {
     };
     let directory = tempfile::tempdir()?;
     let files = LocalBackend::open(directory.path())?;
-    let agent = Agent { files: &files, cx: OpContext::new().with_actor("agent") };
+    copy_sources(&LocalBackend::open(REPOSITORY)?, &files).await?;
 
-    agent.copy_sources(&LocalBackend::open(REPOSITORY)?).await?;
-    agent.look_around().await?;
+    let agent = Agent {
+        tools: ToolSet::new(std::sync::Arc::new(files.clone()), Profile::Native),
+        cx: OpContext::new().with_actor("agent"),
+    };
+    say("The agent has not been here before and looks around.");
+    agent.call("list", json!({ "path": "/crates", "depth": 1 })).await;
     say("Where is the limit defined? A search for the constant, in Rust files only.");
-    let (path, line) = agent.find_the_symbol().await?;
-    say("It reads the lines around it, as a model is shown them.");
+    let (path, line) = agent.find_the_constant().await?;
+    say("It reads the lines around it, with the documentation of the limit.");
+    agent.call("read", json!({ "path": path.as_str(), "lines": lines_around(line) })).await;
     let original = files.read_text(path.as_str()).await?;
-    let version = agent.read_around(&path, line).await?;
 
     meanwhile(&files, &path).await?;
-    agent.edit(&path, version).await?;
-    agent.show_what_changed(&path, &original).await?;
+    agent.edit(&path, line).await?;
+    say("Both changes are in the file, the reviewer's and the agent's:");
+    let now = files.read_text(path.as_str()).await?;
+    answer(&edit::diff(&path, original.as_bytes(), now.as_bytes()));
 
     second_act::run(&files, &path, &memories).await?;
     third_act::run(&files).await?;
     Ok(())
 }
 
-/// The agent: its files, and who it is.
-struct Agent<'a> {
-    files: &'a LocalBackend,
+async fn copy_sources(repository: &LocalBackend, files: &LocalBackend) -> Result<()> {
+    say("The task: let paths be 8192 bytes long instead of 4096. First, a copy of the sources to work on.");
+    call("glob \"*.{rs,toml,md}\" in the repository, download_files, upload_files to the copy");
+    let cx = OpContext::new();
+    let found = repository.glob(&cx, GlobRequest::new("*.{rs,toml,md}")).await?;
+    let paths = found.entries.into_iter().map(|entry| entry.path).collect();
+    let mut uploads = Vec::new();
+    for file in repository.download_files(&cx, paths).await {
+        match (file.content, file.cause) {
+            (Some(content), _) => uploads.push(UploadRequest::new(file.path, content)),
+            (None, Some(error)) => return Err(error),
+            (None, None) => {}
+        }
+    }
+    let bytes: usize = uploads.iter().map(|upload| upload.content.len()).sum();
+    let written = files.upload_files(&cx, uploads).await;
+    let failed = written.iter().filter(|file| file.error.is_some()).count();
+    answer(&format!("{} files, {} KiB, {failed} failed", written.len(), bytes >> 10));
+    Ok(())
+}
+
+/// The agent: its tools, and who it is.
+struct Agent {
+    tools: ToolSet,
     cx: OpContext,
 }
 
-impl Agent<'_> {
-    async fn copy_sources(&self, repository: &LocalBackend) -> Result<()> {
-        say("The task: let paths be 8192 bytes long instead of 4096. First, a copy of the sources to work on.");
-        call("glob \"*.{rs,toml,md}\" in the repository, download_files, upload_files to the copy");
-        let found = repository.glob(&self.cx, GlobRequest::new("*.{rs,toml,md}")).await?;
-        let paths = found.entries.into_iter().map(|entry| entry.path).collect();
-        let mut uploads = Vec::new();
-        for file in repository.download_files(&self.cx, paths).await {
-            match (file.content, file.cause) {
-                (Some(content), _) => uploads.push(UploadRequest::new(file.path, content)),
-                (None, Some(error)) => return Err(error),
-                (None, None) => {}
-            }
-        }
-        let bytes: usize = uploads.iter().map(|upload| upload.content.len()).sum();
-        let written = self.files.upload_files(&self.cx, uploads).await;
-        let failed = written.iter().filter(|file| file.error.is_some()).count();
-        answer(&format!("{} files, {} KiB, {failed} failed", written.len(), bytes >> 10));
-        Ok(())
+impl Agent {
+    /// Calls a tool, and shows the call with what the model sees.
+    async fn call(&self, name: &str, arguments: Value) -> ToolOutcome {
+        call(&format!("{name} {arguments}"));
+        let outcome = self.tools.call(&self.cx, name, &arguments).await;
+        answer(&outcome.to_text());
+        outcome
     }
 
-    async fn look_around(&self) -> Result<()> {
-        say("The agent has not been here before and looks around.");
-        for path in ["/", "/crates"] {
-            call(&format!("ls {path}"));
-            let listing = self.files.ls(&self.cx, LsRequest::new(VfsPath::parse(path)?)).await?;
-            let names = listing.entries.iter().filter_map(|entry| {
-                let name = entry.path.name()?;
-                Some(if entry.is_dir { format!("{name}/") } else { name.to_owned() })
-            });
-            answer(&names.collect::<Vec<_>>().join("  "));
-        }
-        Ok(())
+    /// Returns the file and the line that define the constant, from the text of a search.
+    async fn find_the_constant(&self) -> Result<(VfsPath, u64)> {
+        let arguments = json!({ "pattern": "const MAX_LEN: usize = 4096", "glob": "crates/vfs-core/**/*.rs" });
+        let found = self.call("search", arguments).await.to_text();
+        let path = found.lines().find(|line| line.starts_with('/'));
+        let number = found.lines().find_map(|line| line.split_once(": ")?.0.parse().ok());
+        let (path, number) =
+            path.zip(number).ok_or_else(|| agent_vfs::Error::invalid_argument("the constant has gone"))?;
+        Ok((VfsPath::parse(path)?, number))
     }
 
-    async fn find_the_symbol(&self) -> Result<(VfsPath, u64)> {
-        call(r"grep -E -t rust 'const MAX_LEN: usize = 4096' /crates/vfs-core");
-        let request = GrepRequest::regex(r"const MAX_LEN: usize = 4096").file_type("rust");
-        let request = request.path(VfsPath::parse("/crates/vfs-core")?);
-        let found = self.files.grep(&self.cx, request).await?;
-        for line in &found.matches {
-            answer(&format!("{}:{}:{}", line.path, line.line, line.text));
-        }
-        answer(&format!("{} files searched", found.files_searched));
-        let first = found.matches.first().ok_or_else(|| agent_vfs::Error::invalid_argument("the symbol has gone"))?;
-        Ok((first.path.clone(), first.line))
-    }
-
-    /// Reads the lines around `line`; the version is what an edit will be made for.
-    async fn read_around(&self, path: &VfsPath, line: u64) -> Result<Version> {
-        let offset = line.saturating_sub(5);
-        call(&format!("read {path} --offset {offset} --limit 6"));
-        let window = self.files.read(&self.cx, ReadRequest::new(path.clone()).lines(offset, 6)).await?;
-        answer(&format::numbered(&window));
-        answer(&format!("lines {} to {}, version {}", window.start_line, window.end_line, short(&window.version)));
-        Ok(window.version)
-    }
-
-    /// Makes the change for `version`; where the file is another by now, reads again and makes it for that.
-    async fn edit(&self, path: &VfsPath, mut version: Version) -> Result<()> {
+    /// Makes the change in what the model has seen. If the file is another one by now, it is read again.
+    async fn edit(&self, path: &VfsPath, line: u64) -> Result<()> {
         say(
             "The agent changes the constant and the documentation that names it: both or neither, and only in what it read.",
         );
-        loop {
-            call(&format!("edit {path} expecting version {}: 2 replacements", short(&version)));
-            let request = EditRequest::new(path.clone(), "MAX_LEN: usize = 4096", "MAX_LEN: usize = 8192")
-                .and("path over 4096 bytes", "path over 8192 bytes")
-                .expected_version(version);
-            match self.files.edit(&self.cx, request).await {
-                Ok(edited) => {
-                    answer(&format!("{} places changed, version {}", edited.occurrences, short(&edited.version)));
-                    return Ok(());
-                }
-                Err(error) if error.kind() == agent_vfs::ErrorKind::Conflict => answer(&error.for_model()),
-                Err(error) => return Err(error),
-            }
-            say("A conflict: nothing was changed. It finds its place again and looks at what is there now.");
-            let (path, line) = self.find_the_symbol().await?;
-            version = self.read_around(&path, line).await?;
-            say("The constant is as it was, so the same edit still makes sense.");
-        }
-    }
-
-    async fn show_what_changed(&self, path: &VfsPath, original: &str) -> Result<()> {
-        say("Both changes are in the file, the reviewer's and the agent's:");
-        let now = self.files.read_text(path.as_str()).await?;
-        answer(&edit::diff(path, original.as_bytes(), now.as_bytes()));
+        let replace = |old: &str, new: &str| json!({ "path": path.as_str(), "old": old, "new": new });
+        let arguments = json!({ "edits": [
+            replace("MAX_LEN: usize = 4096", "MAX_LEN: usize = 8192"),
+            replace("path over 4096 bytes", "path over 8192 bytes"),
+        ] });
+        let refused = self.call("edit", arguments.clone()).await;
+        assert!(refused.failure.is_some(), "somebody has changed the file");
+        say("A conflict: nothing was changed. It looks at what is there now.");
+        self.call("read", json!({ "path": path.as_str(), "lines": lines_around(line) })).await;
+        say("The constant is as it was, so the same edit still makes sense.");
+        let edited = self.call("edit", arguments).await;
+        assert_eq!(edited.failure, None, "nobody has changed the file since");
         Ok(())
     }
+}
+
+fn lines_around(line: u64) -> String {
+    format!("{}-{}", line.saturating_sub(4).max(1), line + 20)
 }
 
 /// What the agent does not know: someone else works on the same file.
