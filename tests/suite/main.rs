@@ -23,5 +23,6 @@ mod quota_links;
 mod shadows;
 mod sources;
 mod tool_results;
+mod tool_sessions;
 mod tools;
 mod undo;

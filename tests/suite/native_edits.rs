@@ -163,7 +163,7 @@ fn a_cancelled_edit_is_rolled_back_and_names_the_file_whose_result_was_lost() {
 
 /// Never ends an edit of `/b`.
 #[derive(Debug)]
-struct EndlessEdit;
+pub(crate) struct EndlessEdit;
 
 impl Interceptor for EndlessEdit {
     fn name(&self) -> &'static str {

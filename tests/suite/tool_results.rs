@@ -1,24 +1,21 @@
-//! Results of tools: stored and cut texts, the characters of a turn, pages of jobs, and files that have to be read before a change.
+//! Results of tools: stored and cut texts, budgets, and the calls of a turn.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use vfs_core::{Backend, BackendExt as _, ErrorKind, Layer as _, OpContext, VfsPath};
 use vfs_layers::ReadOnly;
-use vfs_local::LocalBackend;
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
-use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
-use vfs_shell::{LocalShellBackend, ShellConfig};
-use vfs_testkit::Target;
+use vfs_store::{NamespaceSource, SqliteConfig, SqliteStore, StoreBackend, StoreConfig};
 use vfs_tools::{FailureKind, Part, Profile, ResultStore, ToolCall, ToolOutcome, ToolSet};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
 use crate::native_tools::{call, continuation, run, text, tools_over};
 
 /// Prints 224,000 bytes.
-const LONG_COMMAND: &str = "for i in $(seq 10001 18000); do echo line $i of a long output; done";
+pub(crate) const LONG_COMMAND: &str = "for i in $(seq 10001 18000); do echo line $i of a long output; done";
 
-fn shell_tools(profile: Profile) -> ToolSet {
+pub(crate) fn shell_tools(profile: Profile) -> ToolSet {
     let files: Arc<dyn Backend> = Arc::new(MemoryBackend::new());
     ToolSet::new(Arc::new(VirtualShell::new(files, VirtualShellConfig::new())), profile)
 }
@@ -278,183 +275,52 @@ fn parallel_calls_of_a_turn_lose_nothing() {
 }
 
 #[test]
-fn a_file_that_was_not_read_is_not_changed_if_the_tools_are_set_so() {
-    let replaces = json!({ "command": "str_replace", "path": "/memories/a", "old_str": "one", "new_str": "1" });
-    let views = json!({ "command": "view", "path": "/memories/a" });
-    let edit = json!({ "file_path": "/memories/a", "old_string": "one", "new_string": "1" });
-    let read = json!({ "file_path": "/memories/a" });
-    for (profile, change, arguments, look, what) in [
-        (Profile::Native, "edit", &edit, "read", &read),
-        (Profile::DeepagentsClassic, "edit_file", &edit, "read_file", &read),
-        (Profile::Deepagents, "edit_file", &edit, "read_file", &read),
-        (Profile::Eino, "edit_file", &edit, "read_file", &read),
-        (Profile::ClaudeTextEditor, "str_replace_based_edit_tool", &replaces, "str_replace_based_edit_tool", &views),
-        (Profile::ClaudeMemory, "memory", &replaces, "memory", &views),
+fn windows_of_a_small_budget_put_together_are_the_whole_in_every_profile() {
+    let long: String = (0..900).map(|number| format!("{number} {}\n", "x".repeat(number % 70))).collect();
+    let (files, _) = tools_over(&[("/memories/long", &long)]);
+    for (profile, name, first, mark) in [
+        (Profile::DeepagentsClassic, "read_file", 0, "continue with offset "),
+        (Profile::Deepagents, "read_file", 0, "next offset "),
+        (Profile::DeepagentsJs, "read_file", 0, "next offset "),
+        (Profile::Eino, "read_file", 1, "continue with offset "),
     ] {
-        let (files, _) = tools_over(&[("/memories/a", "one\ntwo\n")]);
-        let tools = ToolSet::new(Arc::<MemoryBackend>::clone(&files), profile).read_before_edit();
-        let refused = call(&tools, change, arguments);
-        assert_eq!(refused.failure, Some(FailureKind::NotRead), "{profile:?}: {}", refused.to_text());
-        assert_eq!(refused.to_text(), "Error: you have not read /memories/a; read it before you change it");
-        assert_eq!(call(&tools, look, what).failure, None, "{profile:?}");
-        let made = call(&tools, change, arguments);
-        assert_eq!(made.failure, None, "{profile:?}: {}", made.to_text());
-        assert_eq!(run(files.read_text("/memories/a")).expect("it is there"), "1\ntwo\n");
-        // What the model has written itself, it knows.
-        if profile == Profile::Deepagents {
-            let new = json!({ "file_path": "/new", "content": "one" });
-            assert_eq!(call(&tools, "write_file", &new).failure, None);
-            assert_eq!(call(&tools, "write_file", &new).failure, None);
-            let unread = json!({ "file_path": "/memories/b" });
-            run(files.create_text("/memories/b", "x")).expect("it is written");
-            assert_eq!(call(&tools, "delete", &unread).failure, Some(FailureKind::NotRead));
-            let other = json!({ "file_path": "/missing/b", "old_string": "a", "new_string": "b" });
-            assert_ne!(call(&tools, "edit_file", &other).failure, Some(FailureKind::NotRead));
+        let tools = ToolSet::new(Arc::<MemoryBackend>::clone(&files), profile).max_characters(3_000);
+        let (mut lines, mut offset) = (Vec::new(), Some(first));
+        while let Some(at) = offset {
+            let arguments = json!({ "file_path": "/memories/long", "offset": at, "limit": 2_000 });
+            let page = text(&tools, name, &arguments);
+            assert!(page.chars().count() <= 3_000, "{profile:?}: {}", page.len());
+            let is_line = |line: &&str| !line.starts_with("@@") && !line.starts_with('[');
+            lines.extend(page.lines().filter(is_line).map(|line| line.rsplit('\t').next().unwrap_or(line).to_owned()));
+            offset = page.split_once(mark).and_then(|(_, rest)| {
+                let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+                digits.parse().ok()
+            });
         }
+        assert!(lines == long.lines().collect::<Vec<_>>(), "{profile:?}: {} lines", lines.len());
     }
 }
 
 #[test]
-fn neither_a_pattern_nor_a_delete_passes_by_the_read_before_an_edit() {
-    let (files, tools) = tools_over(&[("/app/[slug]/a", "one\n"), ("/b", "one\n"), ("/image", "\0\u{1}")]);
-    let tools = tools.read_before_edit();
-    for (name, arguments) in [
-        ("edit", json!({ "path": "/app/[slug]/a", "old": "one", "new": "1" })),
-        ("edit", json!({ "path": "/?", "old": "one", "new": "1" })),
-        ("write", json!({ "path": "/b", "content": "", "mode": "append" })),
-        ("write", json!({ "path": "/image", "content": "", "mode": "overwrite" })),
-        ("manage", json!({ "delete": ["/b"] })),
-    ] {
-        assert_eq!(call(&tools, name, &arguments).failure, Some(FailureKind::NotRead), "{name} {arguments}");
+fn results_of_two_callers_with_files_of_their_own_do_not_delete_each_other() {
+    let backend = run(SqliteStore::open(SqliteConfig::in_memory())).expect("it opens");
+    let namespaces = NamespaceSource::template("{actor}").expect("a valid template");
+    let backend = StoreBackend::with_config(backend, StoreConfig::new().namespace(namespaces));
+    let (_, tools) = tools_over(&[]);
+    let store = ResultStore::new(Arc::new(backend.clone())).max_bytes(100_000);
+    let tools = tools.store_large_results(store).expect("it is a store");
+    let long = "x\n".repeat(40_000);
+    let (ann, bob) = (OpContext::new().with_actor("ann"), OpContext::new().with_actor("bob"));
+    for cx in [&ann, &bob] {
+        let outcome = run(tools.shorten_result(cx, Some("call"), &long));
+        assert_eq!(outcome.artifact.as_ref().map(VfsPath::as_str), Some("/large_tool_results/call"));
     }
-    for path in ["/app/[slug]/a", "/b", "/image"] {
-        assert_eq!(call(&tools, "read", &json!({ "path": path })).failure, None);
-    }
-    let made = call(&tools, "edit", &json!({ "path": "/?", "old": "one", "new": "1" }));
-    assert_eq!(made.failure, None, "{}", made.to_text());
-    let made = call(&tools, "write", &json!({ "path": "/image", "content": "", "mode": "overwrite" }));
-    assert_eq!(made.failure, None, "{}", made.to_text());
-    assert_eq!(run(files.read_text("/b")).expect("it is there"), "1\n");
-}
-
-#[test]
-fn the_next_run_over_another_backend_remembers_what_was_shown() {
-    let (files, tools) = tools_over(&[("/src/a", "one\n")]);
-    let tools = tools.working_directory(VfsPath::parse("/src").expect("a valid path"));
-    assert!(text(&tools, "read", &json!({ "path": "a" })).contains("1\tone"));
-    run(files.edit_text("/src/a", "one", "1")).expect("it is edited");
-    let next = tools.with_backend(files).expect("nothing is stored");
-    let refused = text(&next, "edit", &json!({ "path": "a", "old": "1", "new": "one" }));
-    assert!(refused.contains("has changed since you saw it"), "{refused}");
-}
-
-#[test]
-fn pages_of_the_output_of_a_job_put_together_are_the_whole() {
-    run(async {
-        let tools = shell_tools(Profile::Native);
-        let cx = OpContext::new();
-        let text = async |name: &str, arguments: Value| tools.call(&cx, name, &arguments).await.to_text();
-        assert_eq!(text("job", json!({})).await, "no jobs");
-        let started = text("run", json!({ "command": LONG_COMMAND, "background": true })).await;
-        let id = started.strip_prefix("job ").and_then(|rest| rest.split_once(" runs")).expect("a job").0.to_owned();
-        for from_start in [false, true] {
-            let (mut output, mut from) = (String::new(), from_start.then(|| "0".to_owned()));
-            loop {
-                let mut arguments = json!({ "id": id, "wait": 60 });
-                if let Some(from) = &from {
-                    arguments["from"] = from.as_str().into();
-                }
-                let page = text("job", arguments).await;
-                assert!(page.len() <= 8_200, "{}", page.len());
-                let (shown, end) = page.rsplit_once("[").expect("a last line");
-                output.push_str(if end.contains("the line goes on") { shown.trim_end_matches('\n') } else { shown });
-                if end.contains("exit 0") {
-                    break;
-                }
-                // Without `from` the next call goes on by itself.
-                from = from_start.then(|| continuation(&page, "from=").expect("where it goes on"));
-            }
-            let expected: String =
-                (10_001..=18_000).map(|number| format!("line {number} of a long output\n")).collect();
-            assert!(output == expected, "{} bytes of {}", output.len(), expected.len());
-        }
-        let listed = text("job", json!({})).await;
-        assert!(
-            listed.starts_with(&format!("{id} [exit 0]")) || listed.starts_with(&format!("{id} [exit 0, ")),
-            "{listed}"
-        );
-        let words = text("job", json!({ "stop": true })).await;
-        assert_eq!(words, "Error: `stop` needs the `id` of a job");
-        let missing = tools.call(&cx, "job", &json!({ "id": "missing" })).await;
-        assert!(missing.failure.is_some() && missing.to_text().starts_with("Error: "), "{}", missing.to_text());
-    });
-}
-
-/// The same commands over processes of this machine, over a place with a shell, and without processes.
-fn shells() -> Vec<(&'static str, Target)> {
-    let directory = || tempfile::tempdir().expect("a directory can be made");
-    let (local, remote) = (directory(), directory());
-    let files = LocalBackend::open(local.path()).expect("it opens");
-    let host = LocalShellBackend::with_files(files, ShellConfig::new());
-    let root = remote.path().to_str().expect("its name is UTF-8");
-    let place = SandboxBackend::new(LocalProcess::new(), RemoteConfig::new(root));
-    let interpreter = VirtualShell::new(Arc::new(MemoryBackend::new()), VirtualShellConfig::new());
-    vec![
-        ("host", Target::new(Arc::new(host)).with_guard(local)),
-        ("place", Target::new(Arc::new(place)).with_guard(remote)),
-        ("interpreter", Target::new(Arc::new(interpreter))),
-    ]
-}
-
-#[test]
-fn commands_end_alike_over_every_shell() {
-    for (shell, target) in shells() {
-        for (profile, name, ends) in [
-            (Profile::Native, "run", ["one\n[exit 0]", "[exit 3]", "[exit 0]"]),
-            (
-                Profile::Deepagents,
-                "execute",
-                [
-                    "one\n\n[Command succeeded with exit code 0]",
-                    "\n[Command failed with exit code 3]",
-                    "\n[Command succeeded with exit code 0]",
-                ],
-            ),
-            (
-                Profile::Eino,
-                "execute",
-                ["one\n", "\n[Command failed with exit code 3]", "[Command executed successfully with no output]"],
-            ),
-        ] {
-            let tools = ToolSet::new(Arc::clone(&target.backend), profile);
-            for (command, end) in ["echo one", "exit 3", "true"].into_iter().zip(ends) {
-                let outcome = call(&tools, name, &json!({ "command": command }));
-                let is_failure = outcome.failure == Some(FailureKind::Command);
-                assert_eq!((outcome.to_text().as_str(), is_failure), (end, command == "exit 3"), "{shell} {profile:?}");
-            }
-        }
-        let tools = ToolSet::new(Arc::clone(&target.backend), Profile::Native);
-        let outcome = call(&tools, "run", &json!({ "command": "true", "background": true }));
-        let words = outcome.to_text();
-        match outcome.failure {
-            None => assert!(words.starts_with("job ") && words.contains(" runs; "), "{shell}: {words}"),
-            Some(_) => assert!(words.contains("run the command in the foreground with a timeout"), "{shell}: {words}"),
-        }
-    }
-}
-
-#[test]
-fn a_job_can_be_stopped() {
-    run(async {
-        let tools = shell_tools(Profile::Native);
-        let cx = OpContext::new();
-        let started = tools.call(&cx, "run", &json!({ "command": "sleep 3000", "background": true })).await.to_text();
-        let id = started.strip_prefix("job ").and_then(|rest| rest.split_once(" runs")).expect("a job").0.to_owned();
-        let running = tools.call(&cx, "job", &json!({ "id": id })).await.to_text();
-        assert_eq!(running, format!("[job {id} runs; next: from=0]"));
-        let stopped = tools.call(&cx, "job", &json!({ "id": id, "stop": true })).await.to_text();
-        assert!(stopped.starts_with(&format!("[job {id}: ")) && !stopped.contains("runs"), "{stopped}");
-    });
+    let stored = |cx: &OpContext| {
+        let read = vfs_core::ReadRequest::new(VfsPath::parse("/call").expect("a valid path"));
+        run(backend.read(cx, read)).map_err(|error| error.kind())
+    };
+    assert_eq!(stored(&ann).map(|_| ()), Err(ErrorKind::NotFound), "the oldest gives way");
+    assert!(stored(&bob).is_ok());
 }
 
 #[test]

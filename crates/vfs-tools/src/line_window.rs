@@ -65,7 +65,6 @@ pub(crate) async fn read_lines(
             _ => return Err(WindowError::Backend(error)),
         },
     };
-    scope.session.show(path, &result.version, None);
     let text = match &result.content {
         Content::Text(text) if result.bytes.start == 0 => text.strip_prefix('\u{FEFF}').unwrap_or(text),
         Content::Text(text) => text,
@@ -74,6 +73,7 @@ pub(crate) async fn read_lines(
             return Err(WindowError::Backend(Error::new(ErrorKind::NotText, message)));
         }
     };
+    scope.session.show(path, &result.version, None);
     let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
     let mut window = LineWindow { lines: Vec::new(), first, total: None, last, next: None, is_line_cut: false };
     if result.next_byte.is_some() {

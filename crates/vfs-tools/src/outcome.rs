@@ -19,7 +19,7 @@ pub struct ToolOutcome {
     pub is_truncated: bool,
     /// The files that the call changed, with their new versions.
     pub changed: Vec<ChangedFile>,
-    /// The file with a text of which the parts have only the start and the end.
+    /// The file with the text, up to 16 MiB of it, of which the parts have only some.
     pub artifact: Option<VfsPath>,
     /// The changes of a backend that only returns them: merge them into the agent's state.
     pub files_update: Option<FilesUpdate>,
@@ -100,7 +100,8 @@ impl ToolOutcome {
     /// Appends a note in a part of its own, unless a failure would exceed the length of an error. Returns whether it did.
     pub(crate) fn push_note(&mut self, note: &str) -> bool {
         let length = |text: &str| text.chars().count();
-        let fits = self.failure.is_none() || length(&self.to_text()) + length(note) + 3 <= MAX_ERROR_CHARACTERS;
+        let is_short = || length(&self.to_text()) + length(note) + 3 <= MAX_ERROR_CHARACTERS;
+        let fits = matches!(self.failure, None | Some(FailureKind::Command)) || is_short();
         if fits {
             self.parts.push(Part::Text(format!("[{note}]")));
         }

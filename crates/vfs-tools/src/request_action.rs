@@ -1,7 +1,7 @@
 //! An action of one request, whose result or error is shown in the words of a profile.
 
 use async_trait::async_trait;
-use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult, read_multi_modal};
+use vfs_core::multi_modal::{FilePart, MultiModalReadRequest, MultiModalReadResult, read_multi_modal};
 use vfs_core::operation::{RequestRef, UnaryRequest};
 use vfs_core::{Error, ErrorKind, ReadRequest, ReadResult, StatRequest, VfsPath, WriteMode};
 
@@ -11,6 +11,9 @@ use crate::result_parts::{ResultParts, outcome_of};
 
 /// Maximum size of an image or document that is shown: 10 MiB.
 const MAX_FILE_BYTES: usize = 10 << 20;
+
+/// Maximum number of reads for a window that is not too long.
+const MAX_ATTEMPTS: u32 = 8;
 
 /// Text of a result, and whether it leaves out something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -125,32 +128,47 @@ impl<W: Send + Sync + 'static> Action for MultiModalReadAction<W> {
 /// Those of the backend, and `too_large` for an image or document over [`MAX_FILE_BYTES`].
 pub(crate) async fn read_and_show(
     scope: &CallScope<'_>,
-    request: MultiModalReadRequest,
-    show: impl FnOnce(&ReadResult) -> ResultText,
+    mut request: MultiModalReadRequest,
+    show: impl Fn(&ReadResult) -> ResultText,
 ) -> Result<ToolOutcome, Error> {
     let path = request.read.path.clone();
-    let read = match scope.backend.as_multi_modal() {
-        Some(reader) => reader.multi_modal_read(scope.cx, request).await?,
-        None => read_multi_modal(scope.backend, scope.cx, request).await?,
-    };
-    match read {
-        MultiModalReadResult::Content(result) => {
-            scope.session.show(&result.path, &result.version, None);
-            Ok(outcome_of(show(&result), result))
-        }
-        MultiModalReadResult::Parts(files) if files.iter().any(|file| file.data.len() > MAX_FILE_BYTES) => {
-            let message = format!("the image or document has over {MAX_FILE_BYTES} bytes, too many to show");
-            Err(Error::new(ErrorKind::TooLarge, message))
-        }
-        MultiModalReadResult::Parts(files) => {
-            // The parts have no version.
-            if scope.setup.reads_before_edits
-                && let Some(version) = StatRequest::new(path.clone()).send(scope.backend, scope.cx).await?.version
-            {
-                scope.session.show(&path, &version, None);
+    for attempt in 1.. {
+        let read = match scope.backend.as_multi_modal() {
+            Some(reader) => reader.multi_modal_read(scope.cx, request.clone()).await?,
+            None => read_multi_modal(scope.backend, scope.cx, request.clone()).await?,
+        };
+        match read {
+            MultiModalReadResult::Content(result) => {
+                let shown = show(&result);
+                let (length, max) = (shown.text.chars().count(), scope.max_characters);
+                // A shorter window says itself how to continue; a cut would leave out what it says is there.
+                if length > max && attempt < MAX_ATTEMPTS {
+                    let bytes = result.content.as_bytes().len().min(length).max(1);
+                    let fitting = bytes as u64 * max as u64 / length as u64 * 9 / 10;
+                    request.read.max_bytes = Some(fitting.max(1));
+                    continue;
+                }
+                scope.session.show(&result.path, &result.version, None);
+                return Ok(outcome_of(shown, result));
             }
-            Ok(ToolOutcome { parts: files.into_iter().map(Part::File).collect(), ..ToolOutcome::default() })
+            MultiModalReadResult::Parts(files) => return parts_outcome(scope, &path, files).await,
+            _ => break,
         }
-        _ => Err(Error::new(ErrorKind::Unsupported, "this kind of file cannot be shown")),
     }
+    Err(Error::new(ErrorKind::Unsupported, "this kind of file cannot be shown"))
+}
+
+/// Returns an outcome with images or documents.
+async fn parts_outcome(scope: &CallScope<'_>, path: &VfsPath, files: Vec<FilePart>) -> Result<ToolOutcome, Error> {
+    if files.iter().any(|file| file.data.len() > MAX_FILE_BYTES) {
+        let message = format!("the image or document has over {MAX_FILE_BYTES} bytes, too many to show");
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    // The parts have no version.
+    if scope.setup.reads_before_edits
+        && let Some(version) = StatRequest::new(path.clone()).send(scope.backend, scope.cx).await?.version
+    {
+        scope.session.show(path, &version, None);
+    }
+    Ok(ToolOutcome { parts: files.into_iter().map(Part::File).collect(), ..ToolOutcome::default() })
 }

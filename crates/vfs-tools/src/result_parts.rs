@@ -56,8 +56,8 @@ pub(crate) fn note_problems(outcome: &mut ToolOutcome, problems: &[Problem]) {
         return;
     }
     let described = problems.iter().take(MAX_PROBLEMS).map(|problem| {
-        let short = |text: &str| text.chars().take(200).collect::<String>();
-        format!("'{}': {}", short(&problem.path).escape_debug(), short(&problem.message))
+        let path: String = problem.path.escape_debug().take(200).collect();
+        format!("'{path}': {}", problem.message.chars().take(200).collect::<String>())
     });
     let described: Vec<_> = described.collect();
     let entries = if problems.len() == 1 { "entry" } else { "entries" };

@@ -2,16 +2,18 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures::lock::Mutex;
 use vfs_core::{Backend, DeleteRequest, Error, ErrorKind, OpContext, VfsPath, WriteRequest};
+
+use crate::session::moment;
 
 /// Maximum size in bytes of the name of a file. A longer id of a call is not a part of it.
 const MAX_NAME_BYTES: usize = 128;
 
 /// Maximum number of names that are tried for one id.
-const MAX_NAMES: u32 = 1_000;
+const MAX_ATTEMPTS: u32 = 6;
 
 /// Maximum size in bytes of the output of a command that is stored: 16 MiB.
 pub(crate) const MAX_STORED_OUTPUT: u64 = 16 << 20;
@@ -21,7 +23,7 @@ pub(crate) const MAX_STORED_OUTPUT: u64 = 16 << 20;
 /// # Behaviour
 ///
 /// * Each result is a file in the root of a backend, named for the id of its call. No file is replaced: if there is one of this name, a
-///   number is appended, as in `call-1-2`.
+///   number or the time is appended, as in `call-1-2`.
 /// * A file is deleted after [`max_age`](Self::max_age), and the oldest ones are if all would exceed [`max_bytes`](Self::max_bytes):
 ///   both when the next result is stored. Files of an earlier process are neither counted nor deleted.
 /// * A clone is a handle on the same store. Tool sets that share it can read each other's results.
@@ -42,7 +44,9 @@ pub struct ResultStore {
 struct StoredResult {
     path: VfsPath,
     bytes: u64,
-    since: Instant,
+    stored_at: Instant,
+    /// The context of the caller that stored the result, who may have a namespace of its own.
+    cx: OpContext,
 }
 
 impl ResultStore {
@@ -78,23 +82,23 @@ impl ResultStore {
         }
         // An operation id belongs to the request that had the result.
         let cx = &cx.without_operation_id();
-        let mut results = self.results.lock().await;
+        let mut results = cx.run_until_cancelled(moment, self.results.lock()).await?;
         self.delete_old(cx, &mut results, bytes).await?;
         let name = file_name(id);
-        for number in 1..=MAX_NAMES {
-            let suffix = if number == 1 { String::new() } else { format!("-{number}") };
-            let path = VfsPath::root().child(&format!("{name}{suffix}{extension}"))?;
+        for attempt in 1..=MAX_ATTEMPTS {
+            let path = VfsPath::root().child(&format!("{name}{}{extension}", suffix(attempt)))?;
             match self.backend.write(cx, WriteRequest::new(path.clone(), text.to_owned())).await {
                 Ok(_) => {
-                    results.push(StoredResult { path: path.clone(), bytes, since: Instant::now() });
+                    let stored = StoredResult { path, bytes, stored_at: Instant::now(), cx: cx.for_cleanup() };
+                    let path = stored.path.clone();
+                    results.push(stored);
                     return Ok(path);
                 }
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && attempt < MAX_ATTEMPTS => {}
                 Err(error) => return Err(error),
             }
         }
-        let words = format!("storing the result failed: {MAX_NAMES} results of this name are stored");
-        Err(Error::new(ErrorKind::QuotaExceeded, words))
+        Err(Error::of(ErrorKind::AlreadyExists))
     }
 
     /// Deletes the results that are too old, and the oldest until there is room for `bytes`. One that cannot be deleted stays counted.
@@ -102,10 +106,15 @@ impl ResultStore {
         let (mut at, mut failure) = (0, None);
         while let Some(oldest) = results.get(at) {
             let is_full = results.iter().map(|result| result.bytes).sum::<u64>() + bytes > self.max_bytes;
-            if !is_full && oldest.since.elapsed() <= self.max_age {
+            if !is_full && oldest.stored_at.elapsed() <= self.max_age {
                 return Ok(());
             }
-            match self.backend.delete(cx, DeleteRequest::new(oldest.path.clone()).recursive()).await {
+            let owner = oldest.cx.clone().with_cancel_token(cx.cancel_token().clone());
+            let owner = match cx.deadline() {
+                Some(deadline) => owner.with_deadline(deadline),
+                None => owner,
+            };
+            match self.backend.delete(&owner, DeleteRequest::new(oldest.path.clone())).await {
                 Ok(_) => drop(results.remove(at)),
                 Err(error) if error.is_absence() => drop(results.remove(at)),
                 Err(error) => {
@@ -129,6 +138,18 @@ impl fmt::Debug for ResultStore {
             .field("max_bytes", &self.max_bytes)
             .field("max_age", &self.max_age)
             .finish_non_exhaustive()
+    }
+}
+
+/// Returns what is appended to a name at an attempt to store it: nothing, a number, or the time.
+fn suffix(attempt: u32) -> String {
+    match attempt {
+        1 => String::new(),
+        2..=3 => format!("-{attempt}"),
+        _ => {
+            let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            format!("-{:x}", time.as_micros())
+        }
     }
 }
 

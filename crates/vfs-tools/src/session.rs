@@ -15,7 +15,7 @@ use vfs_core::{OpContext, Result, Version, VfsPath};
 /// Maximum number of files that a session remembers. Beyond it, the file that was shown longest ago is forgotten.
 const MAX_FILES: usize = 1_000;
 
-/// Maximum number of jobs of which a session remembers what it showed.
+/// Maximum number of jobs of which a session remembers what it showed. Beyond it, all are forgotten.
 const MAX_JOBS: usize = 1_000;
 
 /// Maximum number of windows of a file that a session remembers.
@@ -117,9 +117,10 @@ impl Session {
     pub(crate) fn set_job_cursor(&self, id: &JobId, cursor: u64) {
         let mut cursors = self.job_cursors.lock().unwrap_or_else(PoisonError::into_inner);
         if cursors.len() >= MAX_JOBS && !cursors.contains_key(id) {
-            cursors.pop_first();
+            cursors.clear();
         }
-        cursors.insert(id.clone(), cursor);
+        let seen = cursors.entry(id.clone()).or_default();
+        *seen = cursor.max(*seen);
     }
 
     /// Returns what was shown of the file last, or what the model itself has written to it.
@@ -191,7 +192,7 @@ impl ShownFiles {
 }
 
 /// Completes at an instant.
-async fn moment(moment: Instant) {
+pub(crate) async fn moment(moment: Instant) {
     let (reached, waiting) = oneshot::channel();
     let _timer = Timer::set(moment, || {
         // The receiver may be gone already.

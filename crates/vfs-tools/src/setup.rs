@@ -68,11 +68,12 @@ impl Setup {
     /// Returns the setup over other files.
     pub(crate) fn with_files(&self, files: Arc<dyn Backend>) -> Result<Self> {
         let setup = Self { files, stored_results: None, ..self.clone() };
+        let setup = match &self.stored_results {
+            Some(results) => setup.with_store(results.store.clone())?,
+            None => setup,
+        };
         setup.session.forget_jobs();
-        match &self.stored_results {
-            Some(results) => setup.with_store(results.store.clone()),
-            None => Ok(setup),
-        }
+        Ok(setup)
     }
 
     /// Returns the setup with large results in `store`.
@@ -142,9 +143,27 @@ impl Setup {
 
 /// Cuts the end of the text of a result that can be had in smaller parts.
 pub(crate) fn cut_end(outcome: &mut ToolOutcome, max: usize) {
-    if let Some(Part::Text(text)) = outcome.parts.first_mut() {
-        outcome.is_truncated |=
-            cut(text, max, "\n[cut: the rest exceeds the length of a result; call again for less at once]");
+    const NOTE: &str = "\n[cut: the rest exceeds the length of a result; call again for less at once]";
+    if let Some(Part::Text(text)) = outcome.parts.first_mut()
+        && text.char_indices().nth(max).is_some()
+    {
+        cut(text, max.saturating_sub(NOTE.len()), "");
+        // Half a line could pass for a whole one.
+        let end = text.rfind('\n').filter(|at| *at >= text.len() / 2).unwrap_or(text.len());
+        text.truncate(end);
+        text.push_str(NOTE);
+        outcome.is_truncated = true;
+    }
+}
+
+/// Cuts the middle of the text of a command.
+pub(crate) fn cut_middle(outcome: &mut ToolOutcome, max: usize) {
+    if let Some(Part::Text(text)) = outcome.parts.first_mut()
+        && text.char_indices().nth(max).is_some()
+    {
+        *text = without_middle(text, max, "too long to be shown");
+        cut(text, max, "…");
+        outcome.is_truncated = true;
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
-use vfs_core::OpContext;
+use vfs_core::{OpContext, VfsPath};
 
 use crate::action::{CallScope, Effect};
 use crate::annotations::Annotations;
@@ -14,7 +14,7 @@ use crate::large_text::TextSource;
 use crate::outcome::{ChangedFile, FailureKind, Part, ToolOutcome};
 use crate::profile::Profile;
 use crate::schema::{SchemaForm, input_schema};
-use crate::setup::{Setup, cut_end};
+use crate::setup::{Setup, cut_end, cut_middle};
 use crate::tool_definition::{Needs, ToolDefinition};
 
 /// Maximum number of files that a note names, and of the characters of each.
@@ -96,26 +96,55 @@ impl Tool {
         if let Some(refused) = scope.refuse_unread(action.changes()).await {
             return refused;
         }
-        let mut outcome = action.perform(&scope).await;
+        let outcome = action.perform(&scope).await;
         self.remember(&outcome.changed);
-        let mut notes: Vec<String> = self.interrupted_note().into_iter().collect();
-        notes.extend(arguments.notes().iter().cloned());
+        self.with_notes(&scope, outcome, arguments.notes()).await
+    }
+
+    /// Appends notes to an outcome, whose text is shortened if both together are too long.
+    async fn with_notes(&self, scope: &CallScope<'_>, mut outcome: ToolOutcome, notes: &[String]) -> ToolOutcome {
+        let interrupted = self.setup.session.take_interrupted();
+        let interrupted_note = (!interrupted.is_empty()).then(|| interrupted_note(&interrupted));
+        let length = |text: &str| text.chars().count() + 3;
         let others = outcome.parts.iter().skip(1).map(|part| match part {
-            Part::Text(text) => text.chars().count() + 1,
+            Part::Text(text) => length(text),
             Part::File(_) => 0,
         });
-        let reserved = others.sum::<usize>() + notes.iter().map(|note| note.chars().count() + 3).sum::<usize>();
-        let max_characters = max_characters.saturating_sub(reserved).max(MIN_CHARACTERS);
-        if self.definition.needs == Needs::Shell {
-            let max = if setup.stores_results() { setup.max_long_characters() } else { usize::MAX };
-            outcome = setup.replace_long_text(cx, TextSource::Call(id), max_characters.min(max), outcome).await;
-        } else {
-            cut_end(&mut outcome, max_characters);
+        let reserved: usize = others.chain(interrupted_note.iter().chain(notes).map(|note| length(note))).sum();
+        let max_characters = scope.max_characters.saturating_sub(reserved).max(MIN_CHARACTERS);
+        outcome = self.shortened(scope, outcome, max_characters).await;
+        if let Some(note) = interrupted_note
+            && !outcome.push_note(&note)
+        {
+            // The next outcome that has room for it has the note.
+            self.setup.session.add_interrupted(interrupted);
         }
         for note in notes {
-            outcome.push_note(&note);
+            outcome.push_note(note);
         }
         outcome
+    }
+
+    /// Shortens the text of an outcome to `max_characters`. A failure is short by itself, unless it is the output of a command.
+    async fn shortened(&self, scope: &CallScope<'_>, mut outcome: ToolOutcome, max_characters: usize) -> ToolOutcome {
+        let setup = scope.setup;
+        match (self.definition.needs, outcome.failure) {
+            // The native tool stores a long output itself.
+            (Needs::Shell, None | Some(FailureKind::Command)) if self.profile == Profile::Native => {
+                cut_middle(&mut outcome, max_characters);
+                outcome
+            }
+            (Needs::Shell, None | Some(FailureKind::Command)) => {
+                let max = if setup.stores_results() { setup.max_long_characters() } else { usize::MAX };
+                let source = TextSource::Call(scope.id);
+                setup.replace_long_text(scope.cx, source, max_characters.min(max), outcome).await
+            }
+            (_, None) => {
+                cut_end(&mut outcome, max_characters);
+                outcome
+            }
+            (_, Some(_)) => outcome,
+        }
     }
 
     /// Remembers that the model knows the files that its call has changed. The native tools know better, as they show their lines.
@@ -123,32 +152,30 @@ impl Tool {
         if self.profile == Profile::Native {
             return;
         }
+        let session = &self.setup.session;
+        // A file that was renamed is as unknown as it was before.
+        let is_unknown = |file: &ChangedFile| file.version.is_none() && session.version(&file.path).is_none();
+        let is_rename_of_unknown = changed.iter().any(is_unknown);
         for ChangedFile { path, version } in changed {
             match version {
-                Some(version) => self.setup.session.show(path, version, None),
-                None => self.setup.session.forget(path),
+                Some(version) if !is_rename_of_unknown => session.show(path, version, None),
+                _ => session.forget(path),
             }
         }
-    }
-
-    /// Returns a note about the files of an earlier call that was dropped in the middle of its edits, once.
-    fn interrupted_note(&self) -> Option<String> {
-        let interrupted = self.setup.session.take_interrupted();
-        if interrupted.is_empty() {
-            return None;
-        }
-        let shown = interrupted.iter().take(MAX_NAMED_FILES).map(|path| {
-            let shown: String = path.as_str().chars().take(MAX_NAMED_CHARACTERS).collect();
-            shown.escape_debug().to_string()
-        });
-        let shown = shown.collect::<Vec<_>>().join(", ");
-        let more = if interrupted.len() > MAX_NAMED_FILES { ", ..." } else { "" };
-        Some(format!("an earlier edit was interrupted and may be in {shown}{more}: read them"))
     }
 
     fn read(&self, arguments: &Value) -> Result<Arguments, ArgumentError> {
         Arguments::read(arguments, self.definition.parameters, &self.setup.working_directory)
     }
+}
+
+/// Returns the note about files of an earlier call that was dropped in the middle of its edits.
+fn interrupted_note(files: &[VfsPath]) -> String {
+    let shown = files.iter().take(MAX_NAMED_FILES);
+    let shown = shown.map(|path| path.as_str().escape_debug().take(MAX_NAMED_CHARACTERS).collect::<String>());
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    let more = if files.len() > MAX_NAMED_FILES { ", ..." } else { "" };
+    format!("an earlier edit was interrupted and may be in {shown}{more}: read them")
 }
 
 impl fmt::Debug for Tool {

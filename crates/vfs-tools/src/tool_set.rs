@@ -87,14 +87,14 @@ impl ToolSet {
     ///
     /// # Errors
     ///
-    /// As for [`store_large_results`](Self::store_large_results).
+    /// Those of [`store_large_results`](Self::store_large_results) if results are stored.
     pub fn with_backend(&self, backend: Arc<dyn Backend>) -> Result<Self> {
         Ok(Self::with_setup(self.profile, self.setup.with_files(backend)?))
     }
 
     /// Stores the output of commands, results of other tools and messages that are too long for the model in `store`. The model reads
-    /// and searches them in the [directory of the profile](Profile::stored_results_directory), which only calls that name it see; it is
-    /// not there for commands, and hides a directory of this name. Without a store, the middle of a long text is lost.
+    /// and searches them in the [directory of the profile](Profile::stored_results_directory), which only calls see that have a path in it; it
+    /// is not there for commands, and hides a directory of this name. Without a store, the middle of a long text is lost.
     ///
     /// # Errors
     ///
@@ -184,8 +184,8 @@ impl ToolSet {
 
     fn only_reads(&self, call: &ToolCall) -> bool {
         let effect = self.get(&call.name).map(|tool| tool.effect(&call.arguments));
-        // A call that cannot be read does nothing.
-        effect.is_none_or(|effect| effect.is_ok_and(|effect| effect.class == OperationClass::Read))
+        // A call that cannot be read changes nothing.
+        effect.and_then(Result::ok).is_none_or(|effect| effect.class == OperationClass::Read)
     }
 
     async fn call_within(

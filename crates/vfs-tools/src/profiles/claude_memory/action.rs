@@ -53,7 +53,9 @@ impl Action for MemoryAction {
 
     fn changes(&self) -> Vec<VfsPath> {
         match &self.command {
-            MemoryCommand::Replace(_) | MemoryCommand::Insert { .. } => self.paths().into_iter().cloned().collect(),
+            MemoryCommand::Replace(_) | MemoryCommand::Insert { .. } | MemoryCommand::Delete { .. } => {
+                self.paths().into_iter().cloned().collect()
+            }
             _ => Vec::new(),
         }
     }

@@ -73,20 +73,25 @@ struct Preview {
 
 impl Preview {
     fn of(release: Release, text: &str) -> Self {
-        let lines: Vec<&str> = if release == Release::Js { text.split('\n').collect() } else { text.lines().collect() };
-        let are_lines_omitted = lines.len() > HEAD_LINES + TAIL_LINES;
-        let (head, tail) = match are_lines_omitted {
-            true => (&lines[..HEAD_LINES], &lines[lines.len() - TAIL_LINES..]),
-            false => (&lines[..], &[][..]),
-        };
-        let mut text = numbered(release, head, 1);
-        if are_lines_omitted {
-            let omitted = lines.len() - HEAD_LINES - TAIL_LINES;
+        match release {
+            Release::Js => Self::of_lines(release, text.split('\n')),
+            Release::Classic | Release::Current => Self::of_lines(release, text.lines()),
+        }
+    }
+
+    fn of_lines<'a>(release: Release, lines: impl DoubleEndedIterator<Item = &'a str> + Clone) -> Self {
+        let count = lines.clone().count();
+        let omitted = count.saturating_sub(HEAD_LINES + TAIL_LINES);
+        let head: Vec<&str> = lines.clone().take(if omitted > 0 { HEAD_LINES } else { count }).collect();
+        let mut tail: Vec<&str> = lines.rev().take(if omitted > 0 { TAIL_LINES } else { 0 }).collect();
+        tail.reverse();
+        let mut text = numbered(release, &head, 1);
+        if omitted > 0 {
             text.push_str(&format!("\n... [{omitted} lines truncated] ...\n"));
-            text.push_str(&numbered(release, tail, lines.len() - TAIL_LINES + 1));
+            text.push_str(&numbered(release, &tail, count - TAIL_LINES + 1));
         }
         let is_clipped = |line: &&str| line.chars().nth(MAX_LINE_CHARACTERS).is_some();
-        Self { text, are_lines_omitted, are_lines_clipped: head.iter().chain(tail).any(is_clipped) }
+        Self { text, are_lines_omitted: omitted > 0, are_lines_clipped: head.iter().chain(&tail).any(is_clipped) }
     }
 
     /// Returns the sentence before the lines. That of a release before 0.7 is always the same.

@@ -9,10 +9,13 @@ use crate::large_text::{LargeText, TextSource};
 const SHOWN_LINES: usize = 10;
 const SHOWN_CHARACTERS: usize = 1_000;
 
+/// Maximum number of characters of the id of a call that are shown.
+const MAX_ID_CHARACTERS: usize = 100;
+
 /// Returns the placeholder, with the first lines of the text.
 pub(crate) fn placeholder(language: Language, large: &LargeText<'_>) -> String {
     let LargeText { text, path, source } = large;
-    let id = large.id();
+    let id: String = large.id().chars().take(MAX_ID_CHARACTERS).collect();
     let mut sample = String::new();
     for (number, line) in (1..).zip(text.lines().take(SHOWN_LINES)) {
         let line: String = line.chars().take(SHOWN_CHARACTERS).collect();

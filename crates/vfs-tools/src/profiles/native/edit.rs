@@ -179,7 +179,8 @@ fn edit_outcome(scope: &CallScope<'_>, plan: &EditPlan, results: Vec<EditResult>
         results.iter().map(|result| changed_places(result.diff.as_deref().unwrap_or_default())).collect();
     let mut text = format!("{}{}:\n", places(results.iter()), left_out(&plan.skipped));
     let lines = || changes.iter().flatten().flat_map(|place| &place.lines);
-    let is_short = lines().count() <= MAX_SHOWN_LINES && lines().map(String::len).sum::<usize>() <= MAX_SHOWN_BYTES;
+    let max_shown = MAX_SHOWN_BYTES.min(max_result_bytes(scope) / 4 * 3);
+    let is_short = lines().count() <= MAX_SHOWN_LINES && lines().map(String::len).sum::<usize>() <= max_shown;
     for (result, places) in results.iter().zip(&changes).take(MAX_NAMED_FILES) {
         if is_short {
             text.push_str(&format!("{} {}\n", result.path, short_version(&result.version)));

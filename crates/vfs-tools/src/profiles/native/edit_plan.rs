@@ -174,7 +174,13 @@ impl EditPlan {
         self.skipped += found.skipped;
         self.problems.extend(found.problems);
         let replacement = edit.replacement().all();
-        Ok(found.files.into_iter().map(|file| (file.path, replacement.clone(), None)).collect())
+        // What has to be read before is edited as it was then; otherwise the search has seen it.
+        let shown = |path: &VfsPath| scope.session.version(path).filter(|_| scope.setup.reads_before_edits);
+        let targets = found.files.into_iter().map(|file| {
+            let shown = shown(&file.path);
+            (file.path, replacement.clone(), shown)
+        });
+        Ok(targets.collect())
     }
 
     /// Verifies the edits by dry runs, unless the only one needs none.
@@ -325,7 +331,9 @@ async fn roll_back(
 }
 
 async fn exists(scope: &CallScope<'_>, path: &VfsPath) -> bool {
-    scope.backend.stat(scope.cx, StatRequest::new(path.clone())).await.is_ok()
+    let info = scope.backend.stat(scope.cx, StatRequest::new(path.clone())).await;
+    // The edit of a path that cannot be looked at fails with the reason.
+    !info.is_err_and(|error| error.is_absence())
 }
 
 /// Returns the number of the edit that failed, of those of a file.

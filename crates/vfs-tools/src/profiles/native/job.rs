@@ -48,7 +48,9 @@ pub(super) const JOB: ToolDefinition = ToolDefinition {
     description: |_| "Shows the output of a command in the background since you last saw it, or stops it.".to_owned(),
     action: |arguments| {
         let from = arguments.count("from");
-        let needs_id = ["from", "wait", "stop"].into_iter().find(|name| arguments.get(name).is_some());
+        let is_given =
+            |name| arguments.boolean(name) == Some(true) || arguments.count(name).is_some_and(|count| count > 0);
+        let needs_id = ["from", "wait", "stop"].into_iter().find(|name| is_given(name));
         Ok(Box::new(match (arguments.text("id").filter(|id| !id.is_empty()), needs_id) {
             (None, Some(name)) => return Err(ArgumentError::new(format!("`{name}` needs the `id` of a job"))),
             (None, None) => JobAction::List,

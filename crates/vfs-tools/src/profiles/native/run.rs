@@ -24,7 +24,7 @@ use crate::with_count::with_count;
 const MAX_OUTPUT_BYTES: usize = 4_000;
 
 /// Maximum size in bytes of an output that is not stored.
-const MAX_DROPPED_OUTPUT: u64 = 1 << 20;
+const MAX_UNSTORED_OUTPUT: u64 = 1 << 20;
 
 const MAX_SECONDS: i64 = 3_600;
 
@@ -70,7 +70,7 @@ impl Action for RunAction {
 
     async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
         let is_stored = scope.setup.stores_results() && self.0.run == RunMode::Foreground;
-        let request = self.0.clone().max_output_bytes(if is_stored { MAX_STORED_OUTPUT } else { MAX_DROPPED_OUTPUT });
+        let request = self.0.clone().max_output_bytes(if is_stored { MAX_STORED_OUTPUT } else { MAX_UNSTORED_OUTPUT });
         match request.send(scope.backend, scope.cx).await {
             Ok(response) => output_outcome(scope, response).await,
             Err(error) => errors::failure_outcome(scope, &self.0.cwd, error).await,
