@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 use vfs_core::{Backend, BackendExt as _, ErrorKind, Layer as _, OpContext, VfsPath};
 use vfs_layers::ReadOnly;
@@ -255,7 +256,7 @@ fn a_read_after_a_change_in_one_turn_sees_it() {
 }
 
 #[test]
-fn parallel_calls_of_a_turn_lose_nothing() {
+fn parallel_turns_lose_nothing() {
     let lines: String = (0..64).map(|number| format!("old {number};\n")).collect();
     for (profile, name) in [(Profile::Native, "edit"), (Profile::Deepagents, "edit_file"), (Profile::Eino, "edit_file")]
     {
@@ -267,7 +268,10 @@ fn parallel_calls_of_a_turn_lose_nothing() {
                 ToolCall::new(name, json!({ "file_path": "/list", "old_string": old, "new_string": new }))
             })
             .collect();
-        for outcome in run(tools.call_all(&OpContext::new(), &calls)) {
+        // Turns of several agents with the same tools, at once.
+        let cx = OpContext::new();
+        let turns = run(join_all(calls.chunks(4).map(|calls| tools.call_all(&cx, calls))));
+        for outcome in turns.iter().flatten() {
             assert_eq!(outcome.failure, None, "{profile:?}: {}", outcome.to_text());
         }
         assert_eq!(run(files.read_text("/list")).expect("it is there"), lines.replace("old", "new"), "{profile:?}");

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::large_text::shortened;
 use crate::parameter::ParameterKind;
 
 /// Maximum number of characters of a value that an error shows.
@@ -87,8 +88,5 @@ fn shown(value: &Value) -> String {
 
 /// Returns `text`, shortened.
 pub(crate) fn cut(text: &str) -> String {
-    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    shortened(text, MAX_SHOWN_CHARACTERS, "…")
 }

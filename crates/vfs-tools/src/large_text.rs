@@ -57,6 +57,14 @@ pub(crate) fn start_and_end(text: &str, start: usize, end: usize) -> (&str, &str
     (first, &last[line.unwrap_or(0)..])
 }
 
+/// Returns the first `max` characters of `text`, followed by `mark` if there are more.
+pub(crate) fn shortened(text: &str, max: usize, mark: &str) -> String {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}{mark}", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// Cuts `text` to `max` characters, of which the last ones are `note`. Returns whether it was longer.
 pub(crate) fn cut(text: &mut String, max: usize, note: &str) -> bool {
     if text.char_indices().nth(max).is_none() {
@@ -88,5 +96,6 @@ mod tests {
         let mut text = "ééééé".to_owned();
         assert!(!cut(&mut text, 5, "[cut]"));
         assert!(cut(&mut text, 4, "!") && text == "ééé!");
+        assert_eq!([shortened("ééé", 3, "…"), shortened("ééé", 2, "…")], ["ééé", "éé…"]);
     }
 }

@@ -13,8 +13,8 @@ use crate::tool_definition::ToolDefinition;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Profile {
-    /// Our own tools: `list`, `search`, `read`, `edit`, `write`, `manage`, `run` and `job`. Results are short plain text; one that would be long is
-    /// summarised, and says how to see all of it. An edit of a file that has changed since the model saw it is refused.
+    /// Our own tools: `list`, `search`, `read`, `edit`, `write`, `manage`, `run` and `job`. Results are short plain text; one that would
+    /// be long is summarised, and says how to see all of it. An edit of a file that has changed since the model saw it is refused.
     Native,
     /// `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep` and `execute` as in LangChain deepagents 0.4: lists are shown as
     /// Python shows them, a file is written only if there is none, and a search is for literal text.

@@ -161,7 +161,10 @@ impl ToolSet {
         let max_characters = self.setup.max_characters_of_each(calls.len());
         let mut outcomes = Vec::with_capacity(calls.len());
         for calls in calls.chunk_by(|one, other| self.only_reads(one) && self.only_reads(other)) {
-            outcomes.extend(join_all(calls.iter().map(|call| self.perform(cx, call, max_characters))).await);
+            let calls = calls.iter().map(|ToolCall { name, arguments, id }| {
+                self.call_within(cx, name, arguments, id.as_deref(), max_characters)
+            });
+            outcomes.extend(join_all(calls).await);
         }
         outcomes
     }
@@ -176,10 +179,6 @@ impl ToolSet {
     pub async fn shorten_message(&self, cx: &OpContext, text: &str, max_characters: usize) -> ToolOutcome {
         let max = max_characters.max(MAX_ERROR_CHARACTERS);
         self.setup.replace_long_text(cx, TextSource::Message, max, ToolOutcome::text(text)).await
-    }
-
-    async fn perform(&self, cx: &OpContext, call: &ToolCall, max_characters: usize) -> ToolOutcome {
-        self.call_within(cx, &call.name, &call.arguments, call.id.as_deref(), max_characters).await
     }
 
     fn only_reads(&self, call: &ToolCall) -> bool {

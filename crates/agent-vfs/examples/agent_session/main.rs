@@ -126,7 +126,7 @@ impl Agent {
         ] });
         let refused = self.call("edit", arguments.clone()).await;
         assert!(refused.failure.is_some(), "somebody has changed the file");
-        say("A conflict: nothing was changed. It looks at what is there now.");
+        say("The edit is refused as a conflict, and changes nothing. The agent reads the current lines.");
         self.call("read", json!({ "path": path.as_str(), "lines": lines_around(line) })).await;
         say("The constant is as it was, so the same edit still makes sense.");
         let edited = self.call("edit", arguments).await;

@@ -5,6 +5,7 @@ use vfs_core::{EditRequest, Error, ErrorKind, VfsPath};
 
 use crate::argument_error::ArgumentError;
 use crate::arguments::{Argument, Arguments};
+use crate::large_text::shortened;
 use crate::outcome::ToolOutcome;
 use crate::parameter::{Parameter, ParameterKind};
 
@@ -104,7 +105,7 @@ pub(super) fn edit_failure(
     lines_of: fn(&[u64]) -> String,
 ) -> Option<String> {
     let replacement = edit.replacements.first()?;
-    let old = shortened(&replacement.old, MAX_OLD_CHARACTERS);
+    let old = shortened(&replacement.old, MAX_OLD_CHARACTERS, "…");
     match (error.kind(), error.detail()) {
         (ErrorKind::NoMatch, _) => {
             let path = short_path(&edit.path);
@@ -135,12 +136,5 @@ pub(super) fn note_similar_line(outcome: &mut ToolOutcome, error: &Error) {
 
 /// Returns `path` for the text of a failure.
 pub(super) fn short_path(path: &VfsPath) -> String {
-    shortened(path.as_str(), MAX_PATH_CHARACTERS)
-}
-
-fn shortened(text: &str, max: usize) -> String {
-    match text.char_indices().nth(max) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    shortened(path.as_str(), MAX_PATH_CHARACTERS, "…")
 }

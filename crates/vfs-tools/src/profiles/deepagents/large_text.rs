@@ -1,7 +1,7 @@
 //! Placeholder of a text that is too long for the model.
 
 use super::wording::Release;
-use crate::large_text::{LargeText, TextSource};
+use crate::large_text::{LargeText, TextSource, shortened};
 
 /// Number of lines that are shown at the start, and at the end.
 const HEAD_LINES: usize = 5;
@@ -20,7 +20,7 @@ pub(crate) fn placeholder(release: Release, large: &LargeText<'_>) -> String {
     let sample = &preview.text;
     match source {
         TextSource::Call(_) => {
-            let id = shown_id(large.id());
+            let id = shortened(large.id(), MAX_ID_CHARACTERS, "...");
             let saved = format!(
                 "Tool result too large, the result of this tool call {id} was saved in the filesystem at this path: {path}"
             );
@@ -54,13 +54,6 @@ pub(crate) fn placeholder(release: Release, large: &LargeText<'_>) -> String {
                  read_file tool with pagination (offset and limit parameters).\n\n{note}\n\n{sample}{end}"
             )
         }
-    }
-}
-
-fn shown_id(id: &str) -> String {
-    match id.char_indices().nth(MAX_ID_CHARACTERS) {
-        Some((end, _)) => format!("{}...", &id[..end]),
-        None => id.to_owned(),
     }
 }
 

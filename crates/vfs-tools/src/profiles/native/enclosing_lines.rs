@@ -24,7 +24,8 @@ const MAX_CHARACTERS: usize = 120;
 /// For each file, the first line of the definition around a line, with its number, by the number of the line.
 pub(super) type EnclosingLines = BTreeMap<VfsPath, BTreeMap<u64, (u64, String)>>;
 
-/// Returns the definitions around `lines` of the first files, and the number of files in which none were looked for. One that cannot be read has none, as the search has shown what was asked for.
+/// Returns the definitions around `lines` of the first [`MAX_FILES`] files, and the number of other files. A file that cannot be read has
+/// no definitions: its lines are shown anyway.
 pub(super) async fn enclosing_lines(
     scope: &CallScope<'_>,
     lines: BTreeMap<VfsPath, Vec<u64>>,

@@ -46,7 +46,8 @@ impl<'a> Summary<'a> {
         found.matches += matches;
     }
 
-    /// Returns at most `limit` lines in at most `max_bytes`, made by `line`: of the deepest level of directories at which all fit, or of the first ones.
+    /// Returns at most `limit` lines in at most `max_bytes`, made by `line`: of the deepest level of directories at which all fit, or of
+    /// the first ones.
     pub(super) fn lines(&self, limit: u64, max_bytes: usize, line: impl Fn(&str, Counts) -> String) -> Page {
         let mut page = Page::new(max_bytes);
         for depth in (1..=self.depth).rev() {
