@@ -178,6 +178,32 @@
 //! # }
 //! ```
 //!
+//! # Tools of a model
+//!
+//! With the feature `tools` a model gets tools for the files of any backend, and with `rig` an agent of rig has them.
+//!
+#![cfg_attr(feature = "tools", doc = "```")]
+#![cfg_attr(not(feature = "tools"), doc = "```ignore")]
+//! use std::sync::Arc;
+//!
+//! use agent_vfs::tools::{Profile, SchemaForm, ToolSet};
+//! use agent_vfs::{BackendExt, MemoryBackend, OpContext};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> agent_vfs::Result<()> {
+//! let files = MemoryBackend::new();
+//! files.create_text("/plan.md", "- draft\n").await?;
+//! let tools = ToolSet::new(Arc::new(files), Profile::Native);
+//! let declared = tools.to_openai(SchemaForm::Plain);
+//!
+//! let edit = serde_json::json!({ "path": "/plan.md", "old": "draft", "new": "final" });
+//! let outcome = tools.call(&OpContext::new(), "edit", &edit).await;
+//! println!("{declared}\n{}", outcome.to_text());
+//! # assert!(outcome.failure.is_none());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Features
 //!
 //! | feature | default | what it brings |
@@ -189,6 +215,7 @@
 //! | `memory` | yes | `memory`: files in memory, and an agent's state |
 //! | `policy` | yes | `policy`: rules about who may do what, approvals and command rules |
 //! | `remote` | no | `remote`: files and commands of any place that has a POSIX shell: containers, SSH hosts, services that run code |
+//! | `rig` | no | `rig`: the tools of `tools` for agents of [rig](https://docs.rs/rig-core/0.44) 0.44; brings `tools` |
 //! | `sandbox` | no | `sandbox`: commands in a sandbox of this system (Linux only) |
 //! | `search` | yes | `search`: the search engine, for backends of your own |
 //! | `shell` | no | `shell`: commands on the host, beside the files of a local root (Linux only) |
@@ -244,6 +271,8 @@ pub mod layers {
     pub use vfs_versions::*;
 }
 
+#[cfg(feature = "rig")]
+pub mod rig;
 #[cfg(feature = "sandbox")]
 pub use vfs_sandbox as sandbox;
 

@@ -14,10 +14,14 @@ use crate::tables::ConfigFileTable;
 /// The schema describes every key and its possible values. Editors also use it for TOML: put `#:schema vfs.schema.json` at the
 /// top of the file.
 pub fn schema() -> String {
-    let schema = SchemaSettings::draft2020_12()
+    let mut schema = SchemaSettings::draft2020_12()
         .with_transform(without_null)
         .into_generator()
         .into_root_schema_for::<ConfigFileTable>();
+    // If another crate of the program has the feature `preserve_order` of serde_json, keys are in the order of insertion.
+    let keys = schema.ensure_object();
+    keys.sort_keys();
+    keys.values_mut().for_each(Value::sort_all_objects);
     // A schema consists of maps with text keys, so the conversion to JSON cannot fail.
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');

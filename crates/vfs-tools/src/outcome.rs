@@ -110,7 +110,8 @@ impl ToolOutcome {
 }
 
 impl Part {
-    fn to_text(&self) -> String {
+    /// Returns the text. An image or document is a line with its type and size.
+    pub fn to_text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::File(file) => format!("[{}, {} bytes]", file.mime_type, file.data.len()),
