@@ -15,6 +15,9 @@ pub(crate) struct Sample {
     pub(crate) cpu: f64,
     /// Bytes by which the process's peak memory is over what it used before the call.
     pub(crate) grown: f64,
+    /// Bytes that a model sends and receives.
+    #[serde(default)]
+    pub(crate) exchanged: f64,
     /// What was answered.
     pub(crate) answer: Answer,
 }
@@ -23,6 +26,11 @@ impl Sample {
     /// The sample of one call on average, where this is that of `calls`.
     pub(crate) fn each(self, calls: u32) -> Self {
         Self { wall: self.wall / f64::from(calls), cpu: self.cpu / f64::from(calls), ..self }
+    }
+
+    /// The sample without the time of `part`, a call that this one makes or does no more than.
+    pub(crate) fn beyond(self, part: Self) -> Self {
+        Self { wall: self.wall - part.wall, cpu: self.cpu - part.cpu, ..self }
     }
 }
 
@@ -62,6 +70,8 @@ pub(crate) enum Unit {
     Cpu,
     /// Bytes of memory.
     Memory,
+    /// Bytes that a model sends and receives.
+    Exchange,
 }
 
 impl Unit {
@@ -71,6 +81,7 @@ impl Unit {
             Unit::Wall => sample.wall,
             Unit::Cpu => sample.cpu,
             Unit::Memory => sample.grown,
+            Unit::Exchange => sample.exchanged,
         }
     }
 }
@@ -83,7 +94,7 @@ pub(crate) fn measured(repeat: u32, mut work: impl FnMut() -> Result<Answer>) ->
         answer = work()?;
     }
     let (wall, cpu) = (wall.elapsed(), processor_time().saturating_sub(cpu));
-    Ok(Sample { wall: wall.as_secs_f64(), cpu: cpu.as_secs_f64(), grown: 0.0, answer }.each(repeat))
+    Ok(Sample { wall: wall.as_secs_f64(), cpu: cpu.as_secs_f64(), answer, ..Sample::default() }.each(repeat))
 }
 
 fn processor_time() -> Duration {
@@ -180,6 +191,12 @@ mod tests {
         assert_eq!(Spread::of([4.0, 1.0, 2.0, 8.0]), Some(Spread { least: 1.0, median: 3.0, greatest: 8.0 }));
         assert_eq!(Spread::of([5.0]).map(|spread| spread.median), Some(5.0));
         assert_eq!(Spread::of([]), None);
+    }
+
+    #[test]
+    fn a_sample_beyond_a_part_has_the_rest_of_the_time() {
+        let rest = Sample { cpu: 5.0, ..sample(3.0) }.beyond(Sample { cpu: 1.0, ..sample(2.0) });
+        assert_eq!((rest.wall, rest.cpu), (1.0, 4.0));
     }
 
     #[test]

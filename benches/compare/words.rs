@@ -6,7 +6,7 @@ use crate::timing::Unit;
 pub(crate) fn quantity(unit: Unit, value: f64) -> String {
     let scales: &[(f64, &str)] = match unit {
         Unit::Wall | Unit::Cpu => &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")],
-        Unit::Memory => &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
+        Unit::Memory | Unit::Exchange => &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
     };
     let fits = scales.iter().find(|(scale, _)| value >= *scale);
     match fits.or(scales.last()) {
@@ -35,6 +35,7 @@ pub(crate) fn unit(unit: Unit) -> &'static str {
         Unit::Wall => "time",
         Unit::Cpu => "CPU time",
         Unit::Memory => "more memory",
+        Unit::Exchange => "bytes exchanged",
     }
 }
 

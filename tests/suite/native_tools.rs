@@ -8,7 +8,7 @@ use vfs_core::operation::OperationClass;
 use vfs_core::{Backend, BackendExt as _, ErrorKind, Layer as _, OpContext};
 use vfs_layers::ReadOnly;
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
-use vfs_tools::{FailureKind, Profile, ToolOutcome, ToolSet};
+use vfs_tools::{FailureKind, Profile, SchemaForm, ToolOutcome, ToolSet};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
 pub(crate) fn run<T>(work: impl Future<Output = T>) -> T {
@@ -267,6 +267,15 @@ fn a_command_shows_the_start_and_the_end_of_a_long_output() {
     let counts: Vec<usize> =
         shown.lines().filter_map(|line| line.strip_prefix("[... ")?.split(' ').next()?.parse().ok()).collect();
     assert_eq!(counts, [2_000 - shown.lines().filter(|line| line.starts_with("line ")).count()]);
+}
+
+#[test]
+fn the_declarations_of_all_tools_take_at_most_8_kb() {
+    let files: Arc<dyn Backend> = Arc::new(MemoryBackend::new());
+    let tools = ToolSet::new(Arc::new(VirtualShell::new(files, VirtualShellConfig::new())), Profile::Native);
+    assert!(tools.get("run").is_some(), "no tool is left out");
+    let size = tools.to_anthropic(SchemaForm::Plain).to_string().len();
+    assert!(size <= 8_000, "{size}");
 }
 
 #[test]

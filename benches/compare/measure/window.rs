@@ -1,14 +1,14 @@
 //! A window of a file, its time, and the memory that it took.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use vfs_core::{Backend, Content, OpContext, ReadRequest, VfsPath};
 use vfs_local::LocalBackend;
 
-use crate::timing::{Answer, Sample, measured};
+use super::memory::measured_with_memory;
+use crate::timing::{Answer, Sample};
 
 /// Which window.
 #[derive(Debug, Clone, clap::Args)]
@@ -50,23 +50,13 @@ impl Window {
         let file = |name: &str| VfsPath::root().join(name);
         runtime.block_on(files.read(&cx, ReadRequest::new(file(&self.warm_up)?)))?;
         let request = ReadRequest::new(file(&self.file)?).lines(self.offset, self.limit);
-        let resident = memory("VmRSS:")?;
-        let sample = measured(1, || {
+        measured_with_memory(|| {
             let read = runtime.block_on(files.read(&cx, request.clone()))?;
             let lines = match &read.content {
                 Content::Text(text) => text.lines().count(),
                 Content::Binary { .. } => 0,
             };
             Ok(Answer::complete(lines))
-        })?;
-        Ok(Sample { grown: (memory("VmHWM:")? - resident).max(0.0), ..sample })
+        })
     }
-}
-
-/// A line of what the kernel says of this process's memory, in bytes.
-fn memory(key: &str) -> Result<f64> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix(key)).with_context(|| format!("no {key}"))?;
-    let kibibytes = line.trim().trim_end_matches(" kB").parse::<f64>()?;
-    Ok(kibibytes * 1024.0)
 }

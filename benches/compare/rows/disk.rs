@@ -176,7 +176,7 @@ fn streamed(runtime: &Runtime, files: &LocalBackend, literal: &str) -> Result<An
 type Opening = fn(&Lab, &Path) -> Result<LocalBackend>;
 
 /// Every search of it is as the first one of a process: nothing is remembered.
-fn first(_: &Lab, root: &Path) -> Result<LocalBackend> {
+pub(super) fn first(_: &Lab, root: &Path) -> Result<LocalBackend> {
     Ok(LocalConfig::new(root).search_cache(SearchCache::new(0)).open()?)
 }
 

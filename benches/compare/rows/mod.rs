@@ -3,8 +3,10 @@
 mod calls;
 mod commands;
 mod disk;
+mod exchanges;
 mod memory;
 mod tasks;
+mod tools;
 mod windows;
 
 use anyhow::Result;
@@ -49,6 +51,8 @@ pub(crate) fn all() -> Vec<Row> {
     rows.extend(windows::rows());
     rows.extend(memory::rows());
     rows.extend(calls::rows());
+    rows.extend(tools::rows());
+    rows.extend(exchanges::rows());
     rows.extend(tasks::rows());
     rows
 }

@@ -10,6 +10,63 @@ pub const EMPTY_REMINDER: &str = "System reminder: File exists but has empty con
 /// The number of characters after which a line is split into chunks.
 pub const MAX_LINE_LENGTH: usize = 5_000;
 
+/// The last digit of a number, and the tab after it.
+const UNITS: [&str; 10] = ["0\t", "1\t", "2\t", "3\t", "4\t", "5\t", "6\t", "7\t", "8\t", "9\t"];
+
+/// The columns of a line number in the style of `cat -n`, at least.
+pub const NUMBER_WIDTH: usize = 6;
+
+/// The labels of consecutive lines: the number, right-aligned, and a tab.
+///
+/// ```
+/// use vfs_core::format::{LineLabels, NUMBER_WIDTH};
+///
+/// let (mut labels, mut text) = (LineLabels::new(9, NUMBER_WIDTH), String::new());
+/// for line in ["x\n", "y\n"] {
+///     labels.push_next(&mut text);
+///     text.push_str(line);
+/// }
+/// assert_eq!(text, "     9\tx\n    10\ty\n");
+/// ```
+#[derive(Debug, Clone)]
+pub struct LineLabels {
+    next: u64,
+    width: usize,
+    /// The label of the next line without its last digit and the tab: formatting it for each line would take most of the time.
+    tens: String,
+}
+
+impl LineLabels {
+    /// Creates the labels of the lines from `first`. Numbers have at least `width` columns.
+    pub fn new(first: u64, width: usize) -> Self {
+        let mut labels = Self { next: first, width, tens: String::new() };
+        labels.format_tens();
+        labels
+    }
+
+    /// Appends the label of the next line to `text`.
+    #[inline]
+    pub fn push_next(&mut self, text: &mut String) {
+        let unit = self.next % 10;
+        text.push_str(&self.tens);
+        text.push_str(UNITS[unit as usize]);
+        self.next = self.next.saturating_add(1);
+        if unit == 9 {
+            self.format_tens();
+        }
+    }
+
+    fn format_tens(&mut self) {
+        let width = self.width.saturating_sub(1);
+        self.tens.clear();
+        // Writing to a string cannot fail.
+        let _ = match self.next / 10 {
+            0 => write!(self.tens, "{:width$}", ""),
+            tens => write!(self.tens, "{tens:width$}"),
+        };
+    }
+}
+
 /// Renders a window in the style of `cat -n`.
 ///
 /// # Behaviour
@@ -48,36 +105,26 @@ fn is_whole(result: &ReadResult) -> bool {
 
 fn number_lines(text: &str, start_line: u64) -> String {
     let mut shown = String::with_capacity(text.len() + text.len() / 4);
+    let mut labels = LineLabels::new(start_line, NUMBER_WIDTH);
     for (number, line) in (start_line..).zip(text.split_inclusive('\n')) {
         let line = line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line));
         if number > start_line {
             shown.push('\n');
         }
-        push_line(&mut shown, number, line);
+        labels.push_next(&mut shown);
+        let (mut chunk, mut rest) = split_chunk(line);
+        shown.push_str(chunk);
+        for part in 1_u64.. {
+            if rest.is_empty() {
+                break;
+            }
+            (chunk, rest) = split_chunk(rest);
+            let label = format!("{number}.{part}");
+            // Writing to a string cannot fail.
+            let _ = write!(shown, "\n{label:>NUMBER_WIDTH$}\t{chunk}");
+        }
     }
     shown
-}
-
-fn push_line(shown: &mut String, number: u64, line: &str) {
-    let (mut chunk, mut rest) = split_chunk(line);
-    push_chunk(shown, &number.to_string(), chunk);
-    for part in 1_u64.. {
-        if rest.is_empty() {
-            break;
-        }
-        (chunk, rest) = split_chunk(rest);
-        shown.push('\n');
-        push_chunk(shown, &format!("{number}.{part}"), chunk);
-    }
-}
-
-fn push_chunk(shown: &mut String, label: &str, chunk: &str) {
-    for _ in label.len()..6 {
-        shown.push(' ');
-    }
-    shown.push_str(label);
-    shown.push('\t');
-    shown.push_str(chunk);
 }
 
 fn split_chunk(line: &str) -> (&str, &str) {
@@ -138,6 +185,18 @@ mod tests {
             (b"\x89PNG\r\n\x1a\n", "[binary file: image/png, 8 bytes]"),
         ] {
             assert_eq!(show(content, |request| request), expected, "{content:?}");
+        }
+    }
+
+    #[test]
+    fn labels_are_numbers_in_columns() {
+        for first in [0, 1, 7, 95, 99_995, 999_995, 9_999_999_995] {
+            for width in [0, 1, 2, NUMBER_WIDTH, 20] {
+                let (mut labels, mut text) = (LineLabels::new(first, width), String::new());
+                (0..20).for_each(|_| labels.push_next(&mut text));
+                let expected: String = (first..first + 20).map(|number| format!("{number:width$}\t")).collect();
+                assert_eq!(text, expected);
+            }
         }
     }
 

@@ -1,8 +1,7 @@
 //! Windows of numbered lines; a line break at the end of a file begins an empty last line.
 
-use std::fmt::Write as _;
-
 use vfs_core::error::ErrorDetail;
+use vfs_core::format::{LineLabels, NUMBER_WIDTH};
 use vfs_core::operation::UnaryRequest as _;
 use vfs_core::{Content, Error, ErrorKind, ReadRequest, VfsPath};
 
@@ -163,20 +162,23 @@ struct Numbered {
 fn number<'a>(lines: impl Iterator<Item = &'a str>, first: u64) -> Numbered {
     let mut numbered = Numbered { text: String::new(), next: None, is_line_cut: false };
     let mut room = MAX_CHARACTERS;
+    let mut labels = LineLabels::new(first, NUMBER_WIDTH);
     for (number, line) in (first..).zip(lines) {
-        let label = format!("{number:>6}\t");
-        let length = label.len() + line.chars().count() + 1;
-        if numbered.is_line_cut || (length > room && number > first) {
-            numbered.next = Some(number);
-            break;
-        }
+        let end = numbered.text.len();
         if number > first {
             numbered.text.push('\n');
         }
-        // Writing to a string cannot fail.
-        let _ = write!(numbered.text, "{label}");
+        let start = numbered.text.len();
+        labels.push_next(&mut numbered.text);
+        let label = numbered.text.len() - start;
+        let length = label + line.chars().count() + 1;
+        if numbered.is_line_cut || (length > room && number > first) {
+            numbered.text.truncate(end);
+            numbered.next = Some(number);
+            break;
+        }
         if length > room {
-            numbered.text.extend(line.chars().take(room - label.len() - 1));
+            numbered.text.extend(line.chars().take(room - label - 1));
             numbered.is_line_cut = true;
         } else {
             numbered.text.push_str(line);

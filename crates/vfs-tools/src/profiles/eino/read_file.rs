@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 
 use async_trait::async_trait;
 use vfs_core::error::ErrorDetail;
+use vfs_core::format::{self, LineLabels, NUMBER_WIDTH};
 use vfs_core::multi_modal::MultiModalReadRequest;
 use vfs_core::operation::OperationClass;
-use vfs_core::{Content, Error, ReadRequest, ReadResult, format};
+use vfs_core::{Content, Error, ReadRequest, ReadResult};
 
 use super::language::Language;
-use super::words::{error_text, fitting};
+use super::words::error_text;
 use super::{MAX_CHARACTERS, NOTE_CHARACTERS};
 use crate::action::{Action, CallScope, Effect};
 use crate::argument_error::ArgumentError;
@@ -96,14 +97,29 @@ fn numbered(language: Language, result: &ReadResult) -> ResultText {
         _ => return ResultText { text: format::numbered(result), is_truncated: result.truncated.is_some() },
     };
     let text = if result.bytes.start == 0 { text.strip_prefix('\u{FEFF}').unwrap_or(text) } else { text };
+    let mut shown = String::with_capacity(text.len() + text.len() / 4);
+    let mut labels = LineLabels::new(result.start_line, NUMBER_WIDTH);
+    let mut room = MAX_CHARACTERS - NOTE_CHARACTERS;
     // An empty file has one empty line, as in eino.
     let lines = text.strip_suffix('\n').unwrap_or(text).split('\n');
-    let lines = (result.start_line..).zip(lines);
-    let lines: Vec<_> = lines.map(|(number, line)| format!("{number:6}\t{}", without_carriage_return(line))).collect();
-    let kept = fitting(lines.iter().map(String::as_str));
-    let mut shown = lines[..kept].join("\n");
-    let next = if kept < lines.len() {
-        Some(result.start_line + kept as u64)
+    let mut first_left_out = None;
+    for (number, line) in (result.start_line..).zip(lines) {
+        let end = shown.len();
+        if number > result.start_line {
+            shown.push('\n');
+        }
+        let start = shown.len();
+        labels.push_next(&mut shown);
+        shown.push_str(without_carriage_return(line));
+        let Some(left) = room.checked_sub(shown[start..].chars().count() + 1) else {
+            shown.truncate(end);
+            first_left_out = Some(number);
+            break;
+        };
+        room = left;
+    }
+    let next = if first_left_out.is_some() {
+        first_left_out
     } else if result.next_byte.is_some() {
         // No line number leads into the middle of a line.
         shown.push_str(language.choose(

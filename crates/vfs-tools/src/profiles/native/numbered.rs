@@ -1,8 +1,7 @@
 //! Numbered lines of a file, and the header above them.
 
-use std::fmt::Write as _;
-
 use vfs_core::ReadResult;
+use vfs_core::format::LineLabels;
 
 use crate::session::short_version;
 
@@ -20,8 +19,8 @@ pub(super) fn header_of_version(result: &ReadResult) -> String {
 /// Appends lines with their numbers, as many as fit into `max` bytes of `out`, and returns how many there are. The first is always taken,
 /// and cut if it is too long. The line endings of the file are in the header.
 pub(super) fn push_numbered(out: &mut String, first: u64, text: &str, max: usize) -> u64 {
-    let mut count = 0;
-    for (number, line) in (first..).zip(text.split_inclusive('\n')) {
+    let (mut count, mut labels) = (0, LineLabels::new(first, 0));
+    for line in text.split_inclusive('\n') {
         let line = line.strip_suffix('\n').unwrap_or(line);
         let line = line.strip_suffix('\r').unwrap_or(line);
         if count > 0 && out.len() + line.len() + NUMBER_ROOM > max {
@@ -29,9 +28,9 @@ pub(super) fn push_numbered(out: &mut String, first: u64, text: &str, max: usize
         }
         let room = max.saturating_sub(out.len() + NUMBER_ROOM);
         let shown = &line[..line.floor_char_boundary(room.max(MIN_LINE_ROOM))];
-        let cut = if shown.len() < line.len() { " [line cut]" } else { "" };
-        // Writing to a string cannot fail.
-        let _ = writeln!(out, "{number}\t{shown}{cut}");
+        labels.push_next(out);
+        out.push_str(shown);
+        out.push_str(if shown.len() < line.len() { " [line cut]\n" } else { "\n" });
         count += 1;
     }
     count
