@@ -257,3 +257,18 @@ fn a_pattern_after_an_edit_of_its_files_is_refused() {
     assert!(words.contains("edit 2 of 2") && words.contains("make it in a call of its own"), "{words}");
     assert_eq!(run(files.read_text("/src/a")).expect("it is there"), "foo\n");
 }
+
+#[test]
+fn every_way_to_read_says_that_the_file_has_changed() {
+    let (files, tools) = tools_over(&[("/a.rs", "fn one() {}\nfn two() {}\n")]);
+    for arguments in [json!({ "lines": "1" }), json!({ "symbol": "two" }), json!({ "outline": true })] {
+        assert!(!text(&tools, "read", &json!({ "path": "/a.rs", "lines": "2" })).contains("changed since you saw it"));
+        run(files.edit_text("/a.rs", "fn one() {}\n", "fn one() {}\n\n")).expect("it is edited");
+        let mut arguments = arguments;
+        arguments["path"] = "/a.rs".into();
+        let read = text(&tools, "read", &arguments);
+        assert!(read.lines().next().is_some_and(|header| header.contains(" changed since you saw it")), "{read}");
+        run(files.edit_text("/a.rs", "\n\n", "\n")).expect("it is edited");
+        text(&tools, "read", &json!({ "path": "/a.rs", "lines": "1" }));
+    }
+}

@@ -74,6 +74,7 @@ fn neither_a_pattern_nor_a_delete_passes_by_the_read_before_an_edit() {
         ("write", json!({ "path": "/b", "content": "", "mode": "append" })),
         ("write", json!({ "path": "/image", "content": "", "mode": "overwrite" })),
         ("manage", json!({ "delete": ["/b"] })),
+        ("manage", json!({ "move": [{ "from": "/app", "to": "/old" }], "delete": ["/old/[slug]/a"] })),
     ] {
         assert_eq!(call(&tools, name, &arguments).failure, Some(FailureKind::NotRead), "{name} {arguments}");
     }

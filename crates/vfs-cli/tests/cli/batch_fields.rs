@@ -44,7 +44,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 
 /// The fields that the program accepts for `op`, as the error of an unknown one lists them.
 fn accepted(root: &TempDir, op: &str) -> Fields {
-    let answer = answers(root, &json!({"op": op, "job": "x", "?": 1}).to_string()).remove(0);
+    let answer = answers(root, &json!({"?": 1, "op": op, "job": "x"}).to_string()).remove(0);
     let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{op}: {answer}"));
     let (_, listed) = message.split_once("`?`").unwrap_or_else(|| panic!("{op}: {message}"));
     let names = quoted(listed).filter(|name| *name != "cancel");

@@ -107,7 +107,7 @@ impl Action for ManageAction {
 
     fn changes(&self) -> Vec<VfsPath> {
         let deleted = self.steps.iter().filter_map(|step| match step {
-            Step::Delete(path, _) => Some(path.clone()),
+            Step::Delete(path, _) => Some(self.path_before_moves(path)),
             Step::Move(..) | Step::Copy(..) => None,
         });
         deleted.collect()
@@ -182,6 +182,15 @@ impl Report {
 }
 
 impl ManageAction {
+    /// Returns where the file is before the call that is at `path` after its moves.
+    fn path_before_moves(&self, path: &VfsPath) -> VfsPath {
+        let moves = self.steps.iter().rev().filter_map(|step| match step {
+            Step::Move(from, to) => Some((from, to)),
+            Step::Copy(..) | Step::Delete(..) => None,
+        });
+        moves.fold(path.clone(), |path, (from, to)| path.strip_prefix(to).and_then(|below| from.join(below).ok()).unwrap_or(path))
+    }
+
     /// Performs the steps up to the first failure.
     async fn perform_steps(&self, scope: &CallScope<'_>) -> (Report, Option<Error>) {
         // An operation id is for one request.

@@ -3,7 +3,7 @@
 use vfs_core::ReadResult;
 use vfs_core::format::LineLabels;
 
-use crate::session::short_version;
+use crate::session::{Session, short_version};
 
 /// Room in bytes of the first line, at least.
 const MIN_LINE_ROOM: usize = 200;
@@ -11,9 +11,17 @@ const MIN_LINE_ROOM: usize = 200;
 /// Room in bytes for the number of a line.
 const NUMBER_ROOM: usize = 12;
 
-/// Returns the path and the version.
-pub(super) fn header_of_version(result: &ReadResult) -> String {
-    format!("{} {}", result.path, short_version(&result.version))
+/// Returns the path and the version, and whether it is another one than the model has seen last.
+pub(super) fn header_of_version(session: &Session, result: &ReadResult) -> String {
+    format!("{} {}{}", result.path, short_version(&result.version), change_note(session, result))
+}
+
+/// Returns a note if the file has changed since the model has seen it, such as between two pages.
+pub(super) fn change_note(session: &Session, result: &ReadResult) -> &'static str {
+    match session.version(&result.path) {
+        Some(shown) if shown != result.version => " changed since you saw it",
+        _ => "",
+    }
 }
 
 /// Appends lines with their numbers, as many as fit into `max` bytes of `out`, and returns how many there are. The first is always taken,

@@ -26,7 +26,7 @@ pub(super) async fn outline(scope: &CallScope<'_>, path: &VfsPath) -> Result<Opt
     if found.is_empty() {
         return Ok(None);
     }
-    let header = format!("{} {} lines, outline", header_of_version(&read), text.lines().count());
+    let header = format!("{} {} lines, outline", header_of_version(scope.session, &read), text.lines().count());
     let lines = |line: fn(&Definition<'_>) -> String| found.iter().map(line).collect::<Vec<_>>();
     let size = |lines: &[String]| lines.iter().map(|line| line.len() + 1).sum::<usize>();
     let mut shown = lines(|it| {
@@ -95,7 +95,7 @@ pub(super) async fn symbol(scope: &CallScope<'_>, path: &VfsPath, symbol: &str) 
         shown.push_str(&format!("[{left} more of this name, the next at line {}]\n", next.lines.start()));
     }
     scope.session.show(path, &read.version, None);
-    Ok(ResultText { text: format!("{} {}", header_of_version(&read), shown.trim_end()), is_truncated })
+    Ok(ResultText { text: format!("{} {}", header_of_version(scope.session, &read), shown.trim_end()), is_truncated })
 }
 
 async fn whole(scope: &CallScope<'_>, path: &VfsPath) -> Result<ReadResult, Error> {

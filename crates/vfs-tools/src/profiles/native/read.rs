@@ -6,7 +6,7 @@ use vfs_core::operation::OperationClass;
 use vfs_core::text::{Encoding, LineEnding};
 use vfs_core::{Content, Error, ErrorKind, ReadRequest, ReadResult, VfsPath};
 
-use super::numbered::push_numbered;
+use super::numbered::{change_note, push_numbered};
 use super::{errors, max_content_bytes, outline};
 use crate::action::{Action, CallScope, Effect};
 use crate::annotations::Annotations;
@@ -164,11 +164,7 @@ impl ReadAction {
             return Ok(outline);
         }
         let (start, end) = (result.start_line, result.end_line);
-        let mut header = header(&result);
-        // Such as between two pages.
-        if scope.session.version(&self.path).is_some_and(|shown| shown != result.version) {
-            header.push_str(" changed since you saw it");
-        }
+        let header = header(&result) + change_note(scope.session, &result);
         let text = if result.bytes.start == 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
         if text.is_empty() {
             scope.session.show(
@@ -189,23 +185,12 @@ impl ReadAction {
         let mut shown = format!("{header}\n");
         let count = push_numbered(&mut shown, start, text, max_bytes + max_bytes / 4);
         let next_line = start + count;
-        // The room of the numbers may leave out lines that were read.
-        let next_offset = if next_line <= end { Some(next_line - 1) } else { result.next_offset };
-        match (result.next_byte, next_offset) {
-            (Some(byte), _) if next_line > end && is_utf8(result.encoding) => {
-                shown.push_str(&format!("[line {end} goes on: bytes=\"{byte}-\"]"));
-            }
-            (Some(_), None) if result.total_lines != Some(end) => {
-                shown.push_str(&format!("[line {end} is too long to be shown; more: lines=\"{}-\"]", end + 1));
-            }
-            (Some(_), None) => shown.push_str(&format!("[line {end} is too long to be shown]")),
-            (_, Some(next)) => {
-                let left = result.total_lines.map(|total| with_count(total.saturating_sub(next), "line") + " ");
-                shown.push_str(&format!("[{}more: lines=\"{}-\"]", left.unwrap_or_default(), next + 1));
-            }
-            (..) => drop(shown.pop()),
+        let rest = rest(&result, next_line);
+        match &rest {
+            Some(rest) => shown.push_str(rest),
+            None => drop(shown.pop()),
         }
-        Ok(ResultText { text: shown, is_truncated: next_offset.is_some() || result.next_byte.is_some() })
+        Ok(ResultText { text: shown, is_truncated: rest.is_some() })
     }
 
     /// Returns the number of lines of the file, which the error of an offset beyond its end has.
@@ -248,6 +233,28 @@ impl ReadAction {
         }
         Ok(ResultText { text: shown, is_truncated })
     }
+}
+
+/// Returns how the model reads the rest of a file of which the lines before `next_line` are shown, or `None` if all is shown.
+fn rest(result: &ReadResult, next_line: u64) -> Option<String> {
+    let end = result.end_line;
+    // The room of the numbers may leave out lines that were read.
+    let next_offset = if next_line <= end { Some(next_line - 1) } else { result.next_offset };
+    let rest = match (result.next_byte, next_offset) {
+        (Some(byte), _) if next_line > end && is_utf8(result.encoding) => {
+            format!("[line {end} goes on: bytes=\"{byte}-\"]")
+        }
+        (Some(_), None) if result.total_lines != Some(end) => {
+            format!("[line {end} is too long to be shown; more: lines=\"{}-\"]", end + 1)
+        }
+        (Some(_), None) => format!("[line {end} is too long to be shown]"),
+        (_, Some(next)) => {
+            let left = result.total_lines.map(|total| with_count(total.saturating_sub(next), "line") + " ");
+            format!("[{}more: lines=\"{}-\"]", left.unwrap_or_default(), next + 1)
+        }
+        (None, None) => return None,
+    };
+    Some(rest)
 }
 
 fn is_utf8(encoding: Option<Encoding>) -> bool {
