@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use vfs_core::{Backend, DeleteRequest, OpContext, Result, UploadRequest, VfsPath};
+use vfs_core::{Backend, DeleteRequest, FileUploadRequest, OpContext, Result, VfsPath};
 use vfs_store::{BatchOutcome, Key, Namespace, NewValue, Precondition, PutOutcome, Store, Write};
 
 /// What one file holds and no other.
@@ -81,7 +81,8 @@ pub(crate) async fn upload(backend: &impl Backend, files: usize) -> anyhow::Resu
     let (files, cx) = (files.min(10_000), OpContext::new());
     let start_time = Instant::now();
     for start in (0..files).step_by(1000) {
-        let upload = (start..files.min(start + 1000)).map(|n| UploadRequest::new(path(n), content(n, files))).collect();
+        let upload =
+            (start..files.min(start + 1000)).map(|n| FileUploadRequest::new(path(n), content(n, files))).collect();
         for answer in backend.upload_files(&cx, upload).await {
             if let Some(error) = answer.cause {
                 return Err(error.into());

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use futures::executor::block_on;
 use vfs_core::search::{LineKind, LinkMode};
-use vfs_core::{Backend, CaseMode, GrepEvent, GrepMatch, GrepOutput, GrepRequest, OpContext, Truncation, VfsPath};
+use vfs_core::{
+    Backend, CaseMode, GrepEvent, GrepMatch, GrepOutput, GrepRequest, OpContext, TruncationReason, VfsPath,
+};
 use vfs_local::LocalConfig;
 use vfs_memory::{MemoryBackend, MemoryConfig};
 use vfs_search::{Pool, grep_stream_on};
@@ -110,7 +112,7 @@ fn limited_searches(
             let request = request.clone().limit(limit as u64);
             let outcome = ask(request.clone());
             assert_eq!(counted(&outcome), limit.min(all), "{request:?}");
-            assert_eq!(outcome.summary.truncated, (limit < all).then_some(Truncation::Limit), "{request:?}");
+            assert_eq!(outcome.summary.truncated, (limit < all).then_some(TruncationReason::Limit), "{request:?}");
             let differs = results(&outcome).zip(results(whole)).find(|(ours, theirs)| ours != theirs);
             assert_eq!(differs, None, "{request:?}");
             limited.push((request, outcome));

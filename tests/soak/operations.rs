@@ -7,9 +7,9 @@ use futures::{Stream, StreamExt as _};
 use vfs_core::search::LineKind;
 use vfs_core::snapshots::{ForgetRequest, RestoreRequest, SnapshotRequest};
 use vfs_core::{
-    Backend, CaseMode, Content, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepEvent, GrepMatch,
-    GrepOutput, GrepRequest, LsRequest, OpContext, Problem, ReadRequest, RenameRequest, Result, StatRequest,
-    UploadRequest, WriteMode, WriteRequest,
+    Backend, CaseMode, Content, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, GlobRequest,
+    GrepEvent, GrepMatch, GrepOutput, GrepRequest, LsRequest, OpContext, Problem, ReadRequest, RenameRequest, Result,
+    StatRequest, WriteMode, WriteRequest,
 };
 
 use super::content::{LARGE, LINE, WORDS, directory, file, is_whole, mark, text};
@@ -217,7 +217,7 @@ async fn follow(mut events: impl Stream<Item = Result<GrepEvent>> + Unpin) -> Re
 
 /// Uploads some files and downloads some; each answers for itself.
 async fn up_and_down(files: &dyn Backend, random: &mut Rng, cx: &OpContext, interruption: Interruption) -> Result<()> {
-    let uploads: Vec<_> = (0..random.usize(1..4)).map(|_| UploadRequest::new(file(random), text(random))).collect();
+    let uploads: Vec<_> = (0..random.usize(1..4)).map(|_| FileUploadRequest::new(file(random), text(random))).collect();
     let paths: Vec<_> = uploads.iter().map(|upload| upload.path.clone()).collect();
     let uploaded = files.upload_files(cx, uploads).await;
     assert_eq!(uploaded.iter().map(|response| response.path.clone()).collect::<Vec<_>>(), paths);

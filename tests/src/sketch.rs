@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, LookupResult, SearchableContent, Tree};
 use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
 
 /// An entry of a [`SketchTree`]. Directories also exist through the entries below them.
@@ -81,16 +81,16 @@ impl fmt::Debug for SketchTree {
 }
 
 impl Tree for SketchTree {
-    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult> {
         if path.is_root() {
-            return Ok(TreeEntry::Directory(SketchDirectory::new(&self, "")));
+            return Ok(LookupResult::Directory(SketchDirectory::new(&self, "")));
         }
         let text = path.as_str();
         match (self.kind(text), text.rsplit_once('/')) {
             (Some(ChildKind::File), Some((dir, name))) => {
-                Ok(TreeEntry::File { dir: SketchDirectory::new(&self, dir), name: name.to_owned() })
+                Ok(LookupResult::File { dir: SketchDirectory::new(&self, dir), name: name.to_owned() })
             }
-            (Some(_), _) => Ok(TreeEntry::Directory(SketchDirectory::new(&self, text))),
+            (Some(_), _) => Ok(LookupResult::Directory(SketchDirectory::new(&self, text))),
             (None, _) => Err(Error::not_found(path)),
         }
     }

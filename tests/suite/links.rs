@@ -10,8 +10,8 @@ use vfs_composite::CompositeBackend;
 use vfs_core::operation::Intercepted;
 use vfs_core::search::LinkMode;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, GlobRequest, GrepRequest, Layer, LsRequest, OpContext,
-    Operation, RenameRequest, Result, StatRequest, UploadRequest, Version, VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, FileUploadRequest, GlobRequest, GrepRequest, Layer,
+    LsRequest, OpContext, Operation, RenameRequest, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_layers::Scoped;
 use vfs_local::{Durability, LocalConfig};
@@ -288,7 +288,7 @@ fn a_link_through_a_denied_path_does_not_reveal_whether_that_is_a_file() {
                 guarded.grep(&cx, GrepRequest::regex("a").path(path(at))).await.err(),
                 guarded.copy(&cx, CopyRequest::new(path(at), path("/got"))).await.err(),
                 guarded.copy(&cx, CopyRequest::new(path("/pub/a"), path(at)).overwrite()).await.err(),
-                guarded.upload_files(&cx, vec![UploadRequest::new(path(at), "x")]).await.remove(0).cause,
+                guarded.upload_files(&cx, vec![FileUploadRequest::new(path(at), "x")]).await.remove(0).cause,
                 guarded.download_files(&cx, vec![path(at)]).await.remove(0).cause,
                 guarded.write(&cx, if_version(at)).await.err(),
             ];

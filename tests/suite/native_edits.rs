@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::{join, join_all};
 use serde_json::json;
-use vfs_core::edit::EditMode;
+use vfs_core::edit::ApplyMode;
 use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{
     Backend, BackendExt as _, Error, ErrorKind, Interceptor, OpContext, ReadRequest, Result, VfsPath, WriteRequest,
@@ -73,7 +73,7 @@ impl Interceptor for RefusedEdit {
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         match request.as_request_ref() {
-            RequestRef::Edit(edit) if edit.path.as_str() == "/b" && edit.mode == EditMode::Apply => {
+            RequestRef::Edit(edit) if edit.path.as_str() == "/b" && edit.mode == ApplyMode::Apply => {
                 Err(Error::at(ErrorKind::PolicyDenied, &edit.path))
             }
             _ => request.send(inner, cx).await,
@@ -132,7 +132,7 @@ impl Interceptor for LostEdit {
         cx.check()?;
         let is_lost = matches!(
             request.as_request_ref(),
-            RequestRef::Edit(edit) if edit.path.as_str() == "/b" && edit.mode == EditMode::Apply
+            RequestRef::Edit(edit) if edit.path.as_str() == "/b" && edit.mode == ApplyMode::Apply
         );
         let output = request.send(inner, cx).await?;
         if is_lost {
@@ -172,7 +172,7 @@ impl Interceptor for EndlessEdit {
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         match request.as_request_ref() {
-            RequestRef::Edit(edit) if edit.path.as_str() == "/b" && edit.mode == EditMode::Apply => pending().await,
+            RequestRef::Edit(edit) if edit.path.as_str() == "/b" && edit.mode == ApplyMode::Apply => pending().await,
             _ => request.send(inner, cx).await,
         }
     }

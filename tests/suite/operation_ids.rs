@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use vfs_composite::{CompositeBackend, MountIdentity, RecoveryOutcome};
 use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{
-    Backend, BackendExt, DeleteRequest, Error, ErrorKind, ExecuteRequest, Interceptor, Layer, OpContext,
-    OpenWriterRequest, Operation, OperationId, RenameRequest, Result, UploadRequest, VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, DeleteRequest, Error, ErrorKind, ExecuteRequest, FileUploadRequest, Interceptor, Layer,
+    OpContext, OpenWriterRequest, Operation, OperationId, RenameRequest, Result, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_layers::{FaultInjection, Idempotency, Quota, QuotaLimits, Retry, Scoped};
 use vfs_policy::{Decision, Policy, PolicyHook};
@@ -312,7 +312,7 @@ async fn no_file_of_an_upload_is_replaced_by_an_earlier_one_that_failed_at_first
         ("policy", Policy::new(Arc::new(FirstUploadIsDenied::default())).layer(store())),
     ];
     for (setup, files) in setups {
-        let upload = || ["1", "2"].map(|text| UploadRequest::new(path("/a"), text)).into();
+        let upload = || ["1", "2"].map(|text| FileUploadRequest::new(path("/a"), text)).into();
         let first = files.upload_files(&with_id("run-1"), upload()).await;
         assert!(first.iter().all(|response| response.error.is_some()), "{setup}: {first:?}");
         assert!(!files.exists("/a").await?, "{setup}");
@@ -323,7 +323,7 @@ async fn no_file_of_an_upload_is_replaced_by_an_earlier_one_that_failed_at_first
         }
     }
     let files = StoreBackend::with_config(MemoryStore::new(), StoreConfig::default().max_file_size(3));
-    let upload = ["too large", "2"].map(|text| UploadRequest::new(path("/a"), text)).into();
+    let upload = ["too large", "2"].map(|text| FileUploadRequest::new(path("/a"), text)).into();
     let uploaded = files.upload_files(&with_id("run-1"), upload).await;
     let causes: Vec<_> = uploaded.iter().filter_map(|response| response.cause.as_ref().map(Error::kind)).collect();
     assert_eq!(causes, [ErrorKind::TooLarge; 2]);

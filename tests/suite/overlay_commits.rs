@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tempfile::TempDir;
 use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
-use vfs_core::snapshots::ChangeKind;
+use vfs_core::snapshots::SnapshotDiffKind;
 use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, Error, ErrorKind, Interceptor, OpContext, RenameRequest, Result,
     VfsPath,
@@ -159,7 +159,7 @@ async fn a_link_gives_way_to_what_is_written_in_its_place() -> Result<()> {
     overlay.create_text("/ln/passing", "new\n").await?;
     overlay.delete_file("/ln/passing").await?;
     let diff = overlay.diff(&OpContext::new()).await?;
-    let added: Vec<_> = diff.changes.iter().filter(|change| change.kind == ChangeKind::Added).collect();
+    let added: Vec<_> = diff.changes.iter().filter(|change| change.kind == SnapshotDiffKind::Added).collect();
     assert_eq!(added.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["/d", "/ln/r"]);
     commit(&overlay).await?;
     assert_eq!(text(&root, "d").as_deref(), Some("new\n"));
@@ -459,10 +459,10 @@ async fn a_diff_has_the_deleted_links_wherever_they_led() -> Result<()> {
     let diff = overlay.diff(&cx).await?;
     let kinds: Vec<_> = diff.changes.iter().map(|change| (change.path.as_str(), change.kind)).collect();
     let expected = [
-        ("/d/file", ChangeKind::Removed),
-        ("/d/nowhere", ChangeKind::Removed),
-        ("/d/other", ChangeKind::Changed),
-        ("/d/outside", ChangeKind::Removed),
+        ("/d/file", SnapshotDiffKind::Removed),
+        ("/d/nowhere", SnapshotDiffKind::Removed),
+        ("/d/other", SnapshotDiffKind::Changed),
+        ("/d/outside", SnapshotDiffKind::Removed),
     ];
     assert_eq!(kinds, expected);
     let text = diff.unified();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, Layer, OpContext, OperationId, RenameRequest, Result,
 };
-use vfs_layers::{Idempotency, Quota, QuotaLimits, QuotaMeter};
+use vfs_layers::{Idempotency, Quota, QuotaLimits, QuotaUsageReader};
 
 use super::links::{disk, path};
 
@@ -18,12 +18,12 @@ fn contexts() -> [fn(u64) -> OpContext; 2] {
     [|_| OpContext::new(), with_id]
 }
 
-fn metered(files: Arc<dyn Backend>) -> (Arc<dyn Backend>, QuotaMeter) {
+fn metered(files: Arc<dyn Backend>) -> (Arc<dyn Backend>, QuotaUsageReader) {
     Quota::new(QuotaLimits::new().max_bytes(1000)).metered(Idempotency::new().layer(files))
 }
 
 /// Checks that the usage is that of a fresh count.
-async fn assert_exact(meter: &QuotaMeter, what: &str) -> Result<()> {
+async fn assert_exact(meter: &QuotaUsageReader, what: &str) -> Result<()> {
     let cx = OpContext::new();
     let tracked = meter.usage(&cx).await?;
     assert_eq!(tracked, meter.recount(&cx).await?, "{what}");

@@ -14,9 +14,9 @@ use vfs_core::search::LinkMode;
 use vfs_core::snapshots::SnapshotRequest;
 use vfs_core::watch::{Change, WatchRequest};
 use vfs_core::{
-    Backend, BackendExt as _, CopyRequest, DeleteRequest, Error, ErrorKind, GlobRequest, GrepRequest, Layer as _,
-    LsRequest, MultiModalReader as _, OpContext, ReadRequest, RenameRequest, ResolveRequest, Result, Snapshots as _,
-    StatRequest, UploadRequest, Watch as _,
+    Backend, BackendExt as _, CopyRequest, DeleteRequest, Error, ErrorKind, FileUploadRequest, GlobRequest,
+    GrepRequest, Layer as _, LsRequest, MultiModalReader as _, OpContext, ReadRequest, RenameRequest, ResolveRequest,
+    Result, Snapshots as _, StatRequest, Watch as _,
 };
 use vfs_layers::{Quota, QuotaLimits};
 use vfs_memory::MemoryBackend;
@@ -68,7 +68,7 @@ fn no_operation_comes_to_what_is_shadowed_through_a_link() {
             escapes(found.next().await.expect("an error").map(drop), at);
             let mut changes = files.watch(cx.clone(), WatchRequest::new(path(at)));
             escapes(changes.next().await.expect("an error"), at);
-            let uploaded = files.upload_files(&cx, vec![UploadRequest::new(path(at), "changed\n")]).await;
+            let uploaded = files.upload_files(&cx, vec![FileUploadRequest::new(path(at), "changed\n")]).await;
             let downloaded = files.download_files(&cx, vec![path(at)]).await;
             for error in [&uploaded[0].cause, &downloaded[0].cause] {
                 assert_eq!(error.as_ref().map(Error::kind), Some(ErrorKind::PathEscape), "{at}");

@@ -56,6 +56,7 @@ pub(crate) fn counted_matches(outcome: &ToolOutcome) -> Result<Answer> {
     let text = outcome.to_text();
     ensure!(outcome.failure.is_none(), "the search failed: {text}");
     let header = text.lines().next().unwrap_or_default();
-    let count = header.split(' ').find_map(|word| word.parse().ok()).with_context(|| format!("no count in {header}"))?;
+    let count =
+        header.split(' ').find_map(|word| word.parse().ok()).with_context(|| format!("no count in {header}"))?;
     Ok(Answer { count, ..Answer::default() })
 }

@@ -31,15 +31,8 @@ const NUMBERED_A_SECOND: f64 = 500e6;
 const EINO_BYTES: usize = 50_000;
 
 pub(super) fn rows() -> Vec<Row> {
-    let alone = |id, work, goal, prepare| Row {
-        id,
-        work,
-        ours: IN_PROCESS,
-        theirs: "",
-        unit: Unit::Cpu,
-        goal,
-        prepare,
-    };
+    let alone =
+        |id, work, goal, prepare| Row { id, work, ours: IN_PROCESS, theirs: "", unit: Unit::Cpu, goal, prepare };
     vec![
         alone("tool-read", "the native `read` of 4 KiB in memory, beyond the read", TWENTY_MICROSECONDS, |lab| {
             let call = Call { profile: Profile::Native, tool: "read", arguments: json!({ "path": FILE }) };
@@ -123,7 +116,10 @@ fn beyond_the_read(lab: &Lab, size: usize, call: Call, request: ReadRequest) -> 
             let tools = unused.next().context("there is a conversation for each call")?;
             let outcome = runtime.block_on(tools.call(&OpContext::new(), call.tool, &call.arguments));
             let text = outcome.to_text();
-            ensure!(outcome.failure.is_none() && !outcome.is_truncated && text.len() > size, "not all is shown: {text}");
+            ensure!(
+                outcome.failure.is_none() && !outcome.is_truncated && text.len() > size,
+                "not all is shown: {text}"
+            );
             Ok(Answer::complete(text.len()))
         })?;
         let by_backend = measured(CALLS, || {

@@ -284,11 +284,11 @@ pub use vfs_core::operation::Intercepted;
 pub use vfs_core::{
     Backend, BackendExt, CancelToken, Capabilities, CaseMode, Content, CopyRequest, CopyResult, DeleteRequest,
     DeleteResult, EditRequest, EditResult, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse,
-    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepMatch,
-    GrepOutput, GrepRequest, GrepResult, Interceptor, Layer, LsRequest, LsResult, MultiModalReader, OpContext,
-    OpenWriterRequest, Operation, OperationId, Pattern, Problem, ReadRequest, ReadResult, RenameRequest, RenameResult,
-    ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, Truncation,
-    UploadRequest, Version, VfsPath, Watch, WriteMode, WriteRequest, WriteResult,
+    FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
+    GrepEvent, GrepMatch, GrepOutput, GrepRequest, GrepResult, Interceptor, Layer, LsRequest, LsResult,
+    MultiModalReader, OpContext, OpenWriterRequest, Operation, OperationId, Pattern, Problem, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest, StreamingShell,
+    TreeProvider, TruncationReason, Version, VfsPath, Watch, WriteMode, WriteRequest, WriteResult,
 };
 #[cfg(feature = "local")]
 pub use vfs_local::{LocalBackend, LocalConfig};

@@ -118,9 +118,9 @@ pub(crate) enum Command {
     Rm(RmArgs),
     /// Move a file or directory
     #[command(after_help = namespace::MOVE_NOTES)]
-    Mv(TransferArgs),
+    Mv(MoveCopyArgs),
     /// Copy a file or directory
-    Cp(TransferArgs),
+    Cp(MoveCopyArgs),
     /// Find files by name
     #[command(after_help = "Exit status: 0 if a file matches, 1 if none does, 2 for an error.")]
     Glob(GlobArgs),
@@ -288,7 +288,7 @@ pub(crate) struct RmArgs {
 
 /// Arguments of `vfs mv` and `vfs cp`.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct TransferArgs {
+pub(crate) struct MoveCopyArgs {
     /// Replace an existing target
     #[arg(short, long)]
     pub(crate) force: bool,

@@ -8,7 +8,7 @@ use std::process::{ExitCode, ExitStatus};
 use clap::error::{ContextKind, ContextValue, ErrorKind as UsageKind};
 use vfs_config::ConfigError;
 use vfs_core::error::ErrorDetail;
-use vfs_core::{Error, Problem, Truncation};
+use vfs_core::{Error, Problem, TruncationReason};
 
 use crate::escape::escape;
 
@@ -193,13 +193,13 @@ pub(crate) fn print_message(message: impl fmt::Display) {
 }
 
 /// Prints why a listing or search without a limit is incomplete.
-pub(crate) fn print_truncation(truncated: Option<Truncation>) {
+pub(crate) fn print_truncation(truncated: Option<TruncationReason>) {
     match truncated {
         None => {}
-        Some(Truncation::MaxEntries) => {
+        Some(TruncationReason::MaxEntries) => {
             print_message("there are more entries than one search visits; search the directories below one by one");
         }
-        Some(Truncation::Memory) => {
+        Some(TruncationReason::Memory) => {
             print_message("there is no memory for a longer result; search the directories below one by one")
         }
         Some(_) => print_message("the tree is deeper than the longest path; deeper entries were left out"),

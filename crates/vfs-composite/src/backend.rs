@@ -11,16 +11,16 @@ use futures::stream::BoxStream;
 use vfs_core::operation::{UnaryRequest, deferred_stream};
 use vfs_core::path::MapPaths;
 use vfs_core::search::IgnoreMode;
-use vfs_core::transfer::TransferMode;
+use vfs_core::transfer::TransferTargetMode;
 use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
-    ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest,
-    StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult, edit,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter, GlobRequest,
+    GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext,
+    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result,
+    Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult, edit,
 };
-use vfs_search::{Pool, SearchReach};
+use vfs_search::{Pool, SearchScope};
 
 use crate::journal::{Journal, JournalLock};
 use crate::mount_identity::MountIdentity;
@@ -206,7 +206,7 @@ impl CompositeBackend {
     }
 
     /// Returns the tree of all mounts that `scope` reaches.
-    async fn tree(&self, cx: &OpContext, req: OpenTreeRequest, scope: &SearchReach) -> Result<Arc<dyn Tree>> {
+    async fn tree(&self, cx: &OpContext, req: OpenTreeRequest, scope: &SearchScope) -> Result<Arc<dyn Tree>> {
         cx.check()?;
         let start = &req.path;
         let table = self.table();
@@ -324,7 +324,7 @@ impl Backend for CompositeBackend {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::List), &SearchReach::of_ls(&req)).await?;
+        let tree = self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::List), &SearchScope::of_ls(&req)).await?;
         let listed = vfs_search::ls_on(self.pool(), tree, cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }
@@ -392,7 +392,7 @@ impl Backend for CompositeBackend {
         }
         let path = req.path.clone();
         let tree =
-            self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::Glob), &SearchReach::of_glob(&req)?).await?;
+            self.tree(cx, OpenTreeRequest::new(path.clone(), TreeUse::Glob), &SearchScope::of_glob(&req)?).await?;
         let found = vfs_search::glob_on(self.pool(), tree, cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
@@ -402,7 +402,7 @@ impl Backend for CompositeBackend {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, OpenTreeRequest::for_grep(&req), &SearchReach::of_grep(&req)?).await?;
+        let tree = self.tree(cx, OpenTreeRequest::for_grep(&req), &SearchScope::of_grep(&req)?).await?;
         let found = vfs_search::grep_on(self.pool(), tree, cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
@@ -418,7 +418,7 @@ impl Backend for CompositeBackend {
         })
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
         self.upload_grouped(cx, files).await
     }
 
@@ -456,7 +456,7 @@ impl CompositeBackend {
         let (composite, request, tree_cx) = (self.clone(), req.clone(), cx.clone());
         let tree = async move {
             let tree =
-                composite.tree(&tree_cx, OpenTreeRequest::for_grep(&request), &SearchReach::of_grep(&request)?).await;
+                composite.tree(&tree_cx, OpenTreeRequest::for_grep(&request), &SearchScope::of_grep(&request)?).await;
             tree.map_err(|error| error.or_path(&request.path))
         };
         vfs_search::grep_stream_in_tree(self.pool().clone(), tree, cx, req)
@@ -464,7 +464,7 @@ impl CompositeBackend {
 
     /// Returns the tree for a composite or a layer around this backend.
     pub(crate) async fn full_tree(&self, cx: &OpContext, req: OpenTreeRequest) -> Result<Arc<dyn Tree>> {
-        let everything = SearchReach::of_ls(&LsRequest::new(req.path.clone()).recursive());
+        let everything = SearchScope::of_ls(&LsRequest::new(req.path.clone()).recursive());
         self.tree(cx, req, &everything).await
     }
 }
@@ -475,6 +475,6 @@ pub(crate) fn is_same_mount(table: &MountTable, from: &VfsPath, to: &VfsPath) ->
 }
 
 /// Returns whether an existing target may be replaced.
-pub(crate) fn is_overwrite(mode: TransferMode) -> bool {
-    mode == TransferMode::Overwrite
+pub(crate) fn is_overwrite(mode: TransferTargetMode) -> bool {
+    mode == TransferTargetMode::Overwrite
 }

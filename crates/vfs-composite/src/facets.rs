@@ -13,11 +13,11 @@ use vfs_core::operation::{Request as _, UnaryRequest as _};
 use vfs_core::path::MapPaths as _;
 use vfs_core::shell::{JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
 use vfs_core::tree::{OpenTreeRequest, Tree};
-use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
+use vfs_core::watch::{Change, WatchCursor, WatchEvent, WatchRequest};
 use vfs_core::{
-    Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileUploadResponse,
-    GrepEvent, GrepRequest, MultiModalReader, OpContext, Result, Shell, StreamingShell, TreeProvider, UploadRequest,
-    VfsPath, Watch,
+    Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileUploadRequest,
+    FileUploadResponse, GrepEvent, GrepRequest, MultiModalReader, OpContext, Result, Shell, StreamingShell,
+    TreeProvider, VfsPath, Watch,
 };
 
 use crate::backend::CompositeBackend;
@@ -102,7 +102,11 @@ fn missing_response() -> Error {
 }
 
 impl CompositeBackend {
-    pub(crate) async fn upload_grouped(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    pub(crate) async fn upload_grouped(
+        &self,
+        cx: &OpContext,
+        files: Vec<FileUploadRequest>,
+    ) -> Vec<FileUploadResponse> {
         let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
         let (groups, failures) = group_by_mount(self, cx, files, |file| &mut file.path).await;
         let failed = |index: usize, error| FileUploadResponse::failed(VfsPath::clone(&paths[index]), error);
@@ -235,7 +239,7 @@ impl TreeProvider for CompositeBackend {
 /// is `unsupported`; mounts below the path without a feed are left out, after one [`Change::Overflow`].
 impl Watch for CompositeBackend {
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
-        let mut cursors: BTreeMap<VfsPath, Cursor> = match req.since.as_ref().map(parse_cursor).transpose() {
+        let mut cursors: BTreeMap<VfsPath, WatchCursor> = match req.since.as_ref().map(parse_cursor).transpose() {
             Ok(cursors) => cursors.unwrap_or_default(),
             Err(error) => return error.with_path(&req.path).into_stream(),
         };
@@ -313,14 +317,14 @@ fn visible_change(change: Change, table: &MountTable, at: &VfsPath) -> Option<Ch
     }
 }
 
-fn parse_cursor(cursor: &Cursor) -> Result<BTreeMap<VfsPath, Cursor>> {
+fn parse_cursor(cursor: &WatchCursor) -> Result<BTreeMap<VfsPath, WatchCursor>> {
     serde_json::from_str(cursor.as_str())
         .map_err(|_| Error::invalid_argument("the cursor is not from this namespace; use the cursor of the last event"))
 }
 
-fn encode_cursor(cursors: &BTreeMap<VfsPath, Cursor>) -> Cursor {
+fn encode_cursor(cursors: &BTreeMap<VfsPath, WatchCursor>) -> WatchCursor {
     // A map of strings always encodes.
-    Cursor::new(serde_json::to_string(cursors).unwrap_or_default())
+    WatchCursor::new(serde_json::to_string(cursors).unwrap_or_default())
 }
 
 /// Changes of one mount, each with the mount point.
@@ -328,7 +332,7 @@ type MountFeed = BoxStream<'static, (VfsPath, Result<WatchEvent>)>;
 
 impl MountedBackend {
     /// Returns the changes of this mount at `path`, in the caller's namespace; `None` if it has no feed.
-    fn feed(&self, cx: &OpContext, path: &VfsPath, since: Option<Cursor>) -> Option<MountFeed> {
+    fn feed(&self, cx: &OpContext, path: &VfsPath, since: Option<WatchCursor>) -> Option<MountFeed> {
         let watch = self.backend.as_watch()?;
         let inner = self.mapping.to_inner(path).unwrap_or_default();
         let mut request = WatchRequest::new(inner);

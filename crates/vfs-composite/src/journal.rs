@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use vfs_core::operation::UnaryRequest as _;
-use vfs_core::transfer::DownloadRequest;
+use vfs_core::transfer::FileDownloadRequest;
 use vfs_core::{
     Backend, DeleteRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result, Version, VfsPath, WriteMode,
     WriteRequest,
@@ -19,7 +19,7 @@ use vfs_core::{
 use crate::mount_identity::MountIdentity;
 
 /// Guard of an acquired [`JournalLock`], which is released when the guard is dropped.
-pub type JournalGuard = Box<dyn Any + Send + Sync>;
+pub type JournalLockGuard = Box<dyn Any + Send + Sync>;
 
 /// A lock that separates the renames and the recoveries of all processes that share a journal.
 ///
@@ -30,10 +30,10 @@ pub type JournalGuard = Box<dyn Any + Send + Sync>;
 #[async_trait]
 pub trait JournalLock: fmt::Debug + Send + Sync + 'static {
     /// Acquires the lock for a rename, and waits until a recovery has ended.
-    async fn lock_shared(&self, cx: &OpContext) -> Result<JournalGuard>;
+    async fn lock_shared(&self, cx: &OpContext) -> Result<JournalLockGuard>;
 
     /// Acquires the lock for a recovery, without waiting: `None` while a rename or another recovery holds it.
-    async fn try_lock_exclusive(&self, cx: &OpContext) -> Result<Option<JournalGuard>>;
+    async fn try_lock_exclusive(&self, cx: &OpContext) -> Result<Option<JournalLockGuard>>;
 }
 
 /// The format of a record. Any change that this version would not read gets another number.
@@ -222,7 +222,7 @@ pub(crate) struct Journal {
 pub(crate) struct OngoingMove {
     path: VfsPath,
     pub(crate) record: MoveRecord,
-    _guard: Option<JournalGuard>,
+    _guard: Option<JournalLockGuard>,
 }
 
 /// The files in the directory of a journal.
@@ -290,7 +290,7 @@ impl Journal {
     }
 
     /// Acquires the journal for a recovery; `None` while a rename or another recovery is running.
-    pub(crate) async fn try_lock(&self, cx: &OpContext) -> Result<Option<Option<JournalGuard>>> {
+    pub(crate) async fn try_lock(&self, cx: &OpContext) -> Result<Option<Option<JournalLockGuard>>> {
         match &self.lock {
             Some(lock) => Ok(lock.try_lock_exclusive(cx).await?.map(Some)),
             None => Ok(Some(None)),
@@ -330,7 +330,7 @@ impl Journal {
                 Error::new(ErrorKind::TooLarge, "the file is larger than any record of a move").with_path(&entry.path)
             );
         }
-        let response = DownloadRequest::new(entry.path.clone()).send(&*self.backend, cx).await?;
+        let response = FileDownloadRequest::new(entry.path.clone()).send(&*self.backend, cx).await?;
         let content = response.content.unwrap_or_default();
         let record: MoveRecord = serde_json::from_slice(&content).map_err(|source| {
             let header = serde_json::from_slice::<RecordHeader>(&content);

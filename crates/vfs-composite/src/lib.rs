@@ -33,7 +33,7 @@ mod transfer;
 mod union_tree;
 
 pub use backend::CompositeBackend;
-pub use journal::{JournalGuard, JournalLock};
+pub use journal::{JournalLock, JournalLockGuard};
 pub use mount_identity::MountIdentity;
 pub use mounted_backend::MountInfo;
 pub use recovery::{RecoveredMove, RecoveryObserver, RecoveryOptions, RecoveryOutcome, RecoveryReport};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, LookupResult, SearchableContent, Sketch, Tree};
 use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveRequest, ResolveResult, Result, VfsPath};
 
 use crate::mount_table::MountTable;
@@ -99,17 +99,17 @@ impl UnshadowedTree {
 }
 
 impl Tree for UnshadowedTree {
-    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult> {
         // Before the check, because its error names the missing entry.
         let entry = Arc::clone(&self.inner).lookup(path)?;
         let real = self.real(path)?;
         self.shadows.refuse_shadowed(&real).map_err(|error| error.with_path(path))?;
         let directory = |inner, at, real| UnshadowedDirectory::shared(inner, at, real, &self.shadows);
         Ok(match entry {
-            TreeEntry::Directory(dir) => TreeEntry::Directory(directory(dir, path.clone(), real)),
-            TreeEntry::File { dir, name } => {
+            LookupResult::Directory(dir) => LookupResult::Directory(directory(dir, path.clone(), real)),
+            LookupResult::File { dir, name } => {
                 let parent = |path: &VfsPath| path.parent().unwrap_or_default();
-                TreeEntry::File { dir: directory(dir, parent(path), parent(&real)), name }
+                LookupResult::File { dir: directory(dir, parent(path), parent(&real)), name }
             }
         })
     }

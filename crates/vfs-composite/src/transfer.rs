@@ -1,15 +1,15 @@
 //! Renames and copies from one mount to another.
 
-mod journal_record;
+mod journal_writer;
 mod rollback;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use vfs_core::backend::Mutations;
+use vfs_core::backend::MutationMode;
 use vfs_core::operation::UnaryRequest as _;
 use vfs_core::state::FilesUpdate;
-use vfs_core::transfer::{DownloadRequest, TransferMode};
+use vfs_core::transfer::{FileDownloadRequest, TransferTargetMode};
 use vfs_core::{
     Backend, CopyRequest, CopyResult, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, RenameRequest,
     RenameResult, ResolveRequest, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
@@ -37,11 +37,11 @@ struct TransferEntries {
     replaces_target: bool,
     files: Vec<TransferFile>,
     /// Directories without entries.
-    empty_dirs: Vec<EmptyDirectory>,
+    empty_dirs: Vec<TransferDirectory>,
 }
 
 /// A directory without entries.
-struct EmptyDirectory {
+struct TransferDirectory {
     from: VfsPath,
     to: VfsPath,
 }
@@ -209,7 +209,7 @@ impl CompositeBackend {
         let mut entries =
             TransferEntries { is_dir: true, replaces_target: false, files: Vec::new(), empty_dirs: Vec::new() };
         if listed.entries.is_empty() {
-            entries.empty_dirs.push(EmptyDirectory { from: from.clone(), to: to.clone() });
+            entries.empty_dirs.push(TransferDirectory { from: from.clone(), to: to.clone() });
         }
         for entry in listed.entries {
             let below = entry.path.strip_prefix(from).unwrap_or_default();
@@ -223,7 +223,7 @@ impl CompositeBackend {
                 return Err(link_to_directory(&entry.path));
             }
             if self.is_empty_directory(cx, &entry.path).await? {
-                entries.empty_dirs.push(EmptyDirectory { from: entry.path, to: target });
+                entries.empty_dirs.push(TransferDirectory { from: entry.path, to: target });
             }
         }
         Ok(entries)
@@ -250,7 +250,7 @@ impl CompositeBackend {
 
     /// Returns whether changes at `path` are only returned to the caller, who applies them.
     fn only_returns_changes(&self, path: &VfsPath) -> bool {
-        self.capabilities(path).mutations == Mutations::Returned
+        self.capabilities(path).mutations == MutationMode::Returned
     }
 
     async fn is_empty_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
@@ -271,7 +271,7 @@ impl CompositeBackend {
         table: &MountTable,
         entries: &TransferEntries,
         to: &VfsPath,
-        mode: TransferMode,
+        mode: TransferTargetMode,
     ) -> Result<bool> {
         let existing = match self.stat(cx, StatRequest::new(to.clone())).await {
             Ok(existing) => existing,
@@ -293,7 +293,7 @@ impl CompositeBackend {
 
     /// Reads the whole file at `path`.
     pub(crate) async fn fetch(&self, cx: &OpContext, path: &VfsPath) -> Result<VersionedContent> {
-        let response = DownloadRequest::new(path.clone()).send(self, cx).await?;
+        let response = FileDownloadRequest::new(path.clone()).send(self, cx).await?;
         match (response.content, response.version) {
             (Some(content), Some(version)) => Ok(VersionedContent { content, version }),
             _ => Err(Error::new(ErrorKind::Internal, "internal: the backend returned neither a file nor an error")
@@ -306,7 +306,7 @@ impl CompositeBackend {
         &self,
         cx: &OpContext,
         entries: &TransferEntries,
-        mode: TransferMode,
+        mode: TransferTargetMode,
         progress: &mut TransferProgress,
     ) -> Result<()> {
         for TransferFile { from, to, kind } in &entries.files {

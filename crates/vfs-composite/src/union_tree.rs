@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, LookupResult, SearchableContent, Sketch, Tree};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, ResolveResult, Result, VfsPath};
 
 use crate::mount_table::MountTable;
@@ -32,14 +32,14 @@ impl UnionTree {
 }
 
 impl Tree for UnionTree {
-    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult> {
         if self.table.is_mount_or_ancestor(path) {
             let backing = self.backing(path);
             if let (Err(error), false) = (&backing, self.table.has_mounts_below(path)) {
                 // Without mounts below, the directory has nothing else to show.
                 return Err(error.clone().with_path(path));
             }
-            return Ok(TreeEntry::Directory(UnionDirectory::shared(&self, path.clone(), backing)));
+            return Ok(LookupResult::Directory(UnionDirectory::shared(&self, path.clone(), backing)));
         }
         Arc::clone(self.tree_of(path)?).lookup(path)
     }

@@ -1,13 +1,13 @@
 //! Construction of a namespace from its parsed configuration.
 
 mod backends;
+mod host_storage_paths;
 mod layers;
 mod mount_identity;
 mod mounted_host_directories;
 mod move_journal;
 mod namespace_builder;
 mod protected_host_files;
-mod storage_registry;
 mod store_connections;
 mod store_url;
 
@@ -19,11 +19,11 @@ use vfs_composite::{CompositeBackend, RecoveryReport};
 use vfs_core::VfsPath;
 use vfs_layers::BackendSink;
 
+use self::host_storage_paths::HostStoragePaths;
 use self::layers::layer_position;
 use self::move_journal::MoveJournal;
 use self::namespace_builder::{LayerHandles, NamespaceBuilder};
 use self::protected_host_files::ProtectedHostFiles;
-use self::storage_registry::StorageRegistry;
 use crate::configured_backend::ConfiguredBackend;
 use crate::error::{ConfigError, ConfigErrorKind};
 use crate::host_paths;
@@ -34,7 +34,7 @@ use crate::tables::LayerTable;
 /// Opens the namespace of `spec`, with relative host paths below `base`.
 pub(crate) async fn build_namespace(spec: &NamespaceSpec, base: &Path) -> Result<ConfiguredBackend, ConfigError> {
     let base = resolve_base(base)?;
-    let mut storage = StorageRegistry::create(spec, &base).await?;
+    let mut storage = HostStoragePaths::create(spec, &base).await?;
     let journal = MoveJournal::open(spec, &base, &mut storage).await?;
     let protection = ProtectedHostFiles::new(spec, &base, &storage).await?;
     let mut builder = NamespaceBuilder::new(spec, base, storage, protection);
@@ -98,7 +98,7 @@ pub(crate) async fn open_audit_logs(
     spec: &NamespaceSpec,
     base: &Path,
 ) -> Result<Vec<LayerHandle<BackendSink>>, ConfigError> {
-    let storage = StorageRegistry::create(spec, &resolve_base(base)?).await?;
+    let storage = HostStoragePaths::create(spec, &resolve_base(base)?).await?;
     let (tables, root) = (&spec.tables, VfsPath::root());
     let mounts = tables.mounts.iter().map(|mount| (mount.path.get_ref(), LayerScope::Mount, &mount.layers));
     let stacks = iter::once((&root, LayerScope::Mount, &tables.default.layers)).chain(mounts);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use vfs_composite::{CompositeBackend, RecoveryReport};
 use vfs_core::{Backend, ExecuteRequest, Layer as _, Result, VfsPath};
-use vfs_layers::QuotaMeter;
+use vfs_layers::QuotaUsageReader;
 use vfs_policy::{Explanation, Policy, RuleEffect, RuleSet};
 use vfs_versions::{CheckpointedBackend, OverlayBackend};
 
@@ -37,7 +37,7 @@ pub struct ConfiguredBackend {
     /// The checkpoint layers, which can also undo operations.
     pub checkpoints: Vec<LayerHandle<CheckpointedBackend>>,
     /// The usage meter of each quota.
-    pub quotas: Vec<LayerHandle<QuotaMeter>>,
+    pub quotas: Vec<LayerHandle<QuotaUsageReader>>,
     /// The outcome of each move across mounts that a crash had interrupted.
     pub recovery: RecoveryReport,
     /// Likely mistakes and weakened guarantees: host directories that are reachable through two mounts, directories in which

@@ -3,7 +3,7 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use vfs_core::path::MapPaths as _;
-use vfs_core::snapshots::{DiffResult, RestoreRequest, SnapshotInfo, SnapshotRequest};
+use vfs_core::snapshots::{RestoreRequest, SnapshotDiffResult, SnapshotInfo, SnapshotRequest};
 use vfs_core::{ErrorKind, OpContext, Operation, Result, Snapshots as _, VfsPath};
 use vfs_layers::{AuditOperation, Outcome};
 use vfs_versions::{CheckpointedBackend, CommitResult, OverlayBackend, UndoEntry, UndoReport};
@@ -33,7 +33,7 @@ impl LayerHandle<OverlayBackend> {
     /// # Errors
     ///
     /// Those of [`OverlayBackend::diff`].
-    pub async fn diff(&self, cx: &OpContext) -> Result<DiffResult> {
+    pub async fn diff(&self, cx: &OpContext) -> Result<SnapshotDiffResult> {
         let changes = self.layer.diff(cx).await.map_err(|error| self.mapping.error(error))?;
         changes.map_paths(&self.mapping)
     }
@@ -82,7 +82,7 @@ impl LayerHandle<OverlayBackend> {
     /// # Errors
     ///
     /// Those of [`OverlayBackend::diff`] and [`OverlayBackend::discard`]; `unavailable` if an audit log cannot be written.
-    pub async fn discard(&self, cx: &OpContext) -> Result<DiffResult> {
+    pub async fn discard(&self, cx: &OpContext) -> Result<SnapshotDiffResult> {
         self.discard_paths(cx, std::slice::from_ref(self.mapping.outer())).await
     }
 
@@ -95,14 +95,14 @@ impl LayerHandle<OverlayBackend> {
     /// # Errors
     ///
     /// Those of [`OverlayBackend::diff`] and [`OverlayBackend::discard_paths`]; `unavailable` if an audit log cannot be written.
-    pub async fn discard_paths(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<DiffResult> {
+    pub async fn discard_paths(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<SnapshotDiffResult> {
         let outer = self.mapping.outer();
         let inner = paths.iter().filter_map(|path| {
             if outer.starts_with(path) { Some(self.mapping.inner().clone()) } else { self.mapping.to_inner(path).ok() }
         });
         let inner: Vec<_> = inner.collect();
         if inner.is_empty() {
-            return Ok(DiffResult::default());
+            return Ok(SnapshotDiffResult::default());
         }
         let work = async {
             let mut changes = self.diff(cx).await?;
@@ -182,7 +182,7 @@ impl LayerHandle<CheckpointedBackend> {
     }
 }
 
-fn list_files(changes: &DiffResult) -> String {
+fn list_files(changes: &SnapshotDiffResult) -> String {
     list_with_count(changes.changes.iter().map(|change| change.path.as_str()), "file")
 }
 

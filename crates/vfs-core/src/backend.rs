@@ -13,9 +13,9 @@ use crate::facets::{MultiModalReader, Snapshots, TreeProvider, Watch};
 use crate::path::VfsPath;
 use crate::requests::{
     CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, FileDownloadResponse, FileInfo,
-    FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult,
-    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult,
-    StatRequest, UploadRequest, WriteRequest, WriteResult,
+    FileUploadRequest, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult,
+    LsRequest, LsResult, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest,
+    ResolveResult, StatRequest, WriteRequest, WriteResult,
 };
 use crate::shell::{Shell, StreamingShell};
 
@@ -24,9 +24,9 @@ use crate::shell::{Shell, StreamingShell};
 #[non_exhaustive]
 pub struct Capabilities {
     /// Whether files can be changed.
-    pub access: Access,
+    pub access: AccessMode,
     /// Where mutations take effect.
-    pub mutations: Mutations,
+    pub mutations: MutationMode,
     /// Whether empty directories can exist.
     pub empty_directories: bool,
     /// Whether symbolic links can exist.
@@ -49,8 +49,8 @@ impl Capabilities {
     /// directories, links, modification times and operation ids. A backend sets the fields in which it differs.
     pub fn new(max_file_size: u64) -> Self {
         Self {
-            access: Access::ReadWrite,
-            mutations: Mutations::InPlace,
+            access: AccessMode::ReadWrite,
+            mutations: MutationMode::InPlace,
             empty_directories: false,
             links: false,
             set_times: false,
@@ -65,7 +65,7 @@ impl Capabilities {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Access {
+pub enum AccessMode {
     /// Files can be read and changed.
     ReadWrite,
     /// Files can only be read.
@@ -76,7 +76,7 @@ pub enum Access {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Mutations {
+pub enum MutationMode {
     /// In the backend: the next call observes the change.
     InPlace,
     /// In the result's `files_update` only: the caller merges the update into its state and opens a backend over that state.
@@ -165,7 +165,7 @@ pub trait Backend: Debug + Display + Send + Sync + 'static {
 
     /// Writes whole files, replacing existing ones. Each path succeeds or fails alone; of several files of one path, the later ones
     /// can fail because an earlier one did. Results are in the order of the request.
-    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse>;
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse>;
 
     /// Reads whole files. Each file succeeds or fails alone; results are in the order of the request.
     async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse>;
@@ -248,7 +248,7 @@ macro_rules! forward {
             fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
                 (**self).grep_stream(cx, req)
             }
-            async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+            async fn upload_files(&self, cx: &OpContext, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
                 (**self).upload_files(cx, files).await
             }
             async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {

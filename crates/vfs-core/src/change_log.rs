@@ -14,7 +14,7 @@ use futures::stream::{BoxStream, StreamExt};
 
 use crate::context::OpContext;
 use crate::error::{Error, Result};
-use crate::requests::{Change, Cursor, WatchEvent, WatchRequest};
+use crate::requests::{Change, WatchCursor, WatchEvent, WatchRequest};
 use subscription::Subscription;
 
 /// A log of the last changes of one backend, from which subscribers read at their own pace.
@@ -236,7 +236,7 @@ impl ChangeLogState {
     }
 
     fn event(&self, seen: u64, change: Change) -> WatchEvent {
-        WatchEvent::new(Cursor::new(format_cursor(self.id, seen)), change)
+        WatchEvent::new(WatchCursor::new(format_cursor(self.id, seen)), change)
     }
 }
 
@@ -245,7 +245,7 @@ fn format_cursor(id: u64, seen: u64) -> String {
 }
 
 /// Returns the id of the log that issued `cursor`, and the number of the last change before it.
-fn parse_cursor(cursor: &Cursor) -> Result<(u64, u64)> {
+fn parse_cursor(cursor: &WatchCursor) -> Result<(u64, u64)> {
     let text = cursor.as_str();
     let parts = text.split_once('.').and_then(|(id, seen)| {
         let parts = (u64::from_str_radix(id, 16).ok()?, seen.parse::<u64>().ok()?);

@@ -170,11 +170,11 @@ impl fmt::Display for ErrorKind {
 /// ```
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(into = "WireError", from = "WireError")]
-pub struct Error(Box<ErrorFields>);
+pub struct Error(Box<ErrorInner>);
 
 /// The fields of an error, boxed so that a result stays small.
 #[derive(Clone)]
-struct ErrorFields {
+struct ErrorInner {
     kind: ErrorKind,
     path: Option<Box<str>>,
     message: Cow<'static, str>,
@@ -190,7 +190,7 @@ const MAX_PATH_IN_MESSAGE: usize = 300;
 impl Error {
     /// Creates an error of `kind`. The message must not contain host paths.
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(ErrorFields {
+        Self(Box::new(ErrorInner {
             kind,
             path: None,
             message: message.into(),
@@ -400,7 +400,7 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ErrorFields { kind, path, message, model: _, detail, source } = &*self.0;
+        let ErrorInner { kind, path, message, model: _, detail, source } = &*self.0;
         let mut out = f.debug_struct("Error");
         out.field("kind", kind).field("path", path).field("message", message);
         if let Some(detail) = detail {

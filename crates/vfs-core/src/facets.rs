@@ -13,8 +13,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::operation::ListSnapshotsRequest;
 use crate::path::VfsPath;
 use crate::requests::{
-    Content, DiffRequest, DiffResult, ForgetRequest, OpenTreeRequest, ReadRequest, ReadResult, RestoreRequest,
-    SnapshotInfo, SnapshotRequest, WatchEvent, WatchRequest,
+    Content, ForgetRequest, OpenTreeRequest, ReadRequest, ReadResult, RestoreRequest, SnapshotDiffRequest,
+    SnapshotDiffResult, SnapshotInfo, SnapshotRequest, WatchEvent, WatchRequest,
 };
 use crate::tree::Tree;
 
@@ -204,7 +204,7 @@ pub trait Snapshots: Send + Sync {
     async fn forget(&self, cx: &OpContext, req: ForgetRequest) -> Result<()>;
 
     /// Returns the differences between two snapshots, or between a snapshot and the current files.
-    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<DiffResult>;
+    async fn diff(&self, cx: &OpContext, req: SnapshotDiffRequest) -> Result<SnapshotDiffResult>;
 }
 
 /// The facet that streams changes of files as they happen.

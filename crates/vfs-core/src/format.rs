@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::requests::{Content, ReadResult, Truncation};
+use crate::requests::{Content, ReadResult, TruncationReason};
 
 /// The text that replaces the content of an empty file.
 pub const EMPTY_REMINDER: &str = "System reminder: File exists but has empty contents";
@@ -139,7 +139,7 @@ fn continuation(result: &ReadResult) -> Option<String> {
     let reason = result.truncated?;
     let mut note = String::from("[truncated");
     match (reason, result.next_offset, result.next_byte) {
-        (Truncation::LongLine, next_offset, Some(byte)) => {
+        (TruncationReason::LongLine, next_offset, Some(byte)) => {
             // Writing to a string cannot fail.
             let _ = write!(note, ": line {} goes on; continue with bytes from {byte}", result.end_line);
             if let Some(offset) = next_offset {

@@ -56,16 +56,17 @@ mod remove_empty_dirs;
 mod requests;
 
 pub mod backend;
-pub mod buffer;
 pub mod change_log;
 pub mod chunks;
 pub mod context;
 pub mod edit;
 pub mod error;
+pub mod fallible_alloc;
 pub mod format;
-pub mod links;
+pub mod is_link;
 pub mod operation;
 pub mod output;
+pub mod part_buffer;
 pub mod path;
 pub mod shell;
 pub mod suggest;
@@ -84,8 +85,8 @@ pub mod multi_modal {
 /// Options and results of globs and content searches.
 pub mod search {
     pub use crate::requests::{
-        BinaryMode, CaseMode, EntryKinds, GrepMatch, GrepOutput, GrepSummary, HiddenNames, IgnoreMode, LineKind,
-        LineSelection, LineText, LinkMode, MatchBoundary, MatchSpan, MatchedFile, Pattern, Skipped, Submatch,
+        BinaryMode, CaseMode, EntryKinds, GrepMatch, GrepOutput, GrepSummary, HiddenNames, IgnoreMode, InvertMatch,
+        LineKind, LineText, LinkMode, MatchBoundary, MatchedFile, MultilineMode, Pattern, Skipped, Submatch,
         Submatches,
     };
 }
@@ -95,8 +96,8 @@ pub mod snapshots {
     pub use crate::facets::Snapshots;
     pub use crate::operation::ListSnapshotsRequest;
     pub use crate::requests::{
-        ChangeKind, DiffRequest, DiffResult, FileChange, ForgetRequest, RestoreRequest, SnapshotId, SnapshotInfo,
-        SnapshotRequest,
+        ForgetRequest, RestoreRequest, SnapshotDiffEntry, SnapshotDiffKind, SnapshotDiffRequest, SnapshotDiffResult,
+        SnapshotId, SnapshotInfo, SnapshotRequest,
     };
 }
 
@@ -109,14 +110,15 @@ pub mod state {
 pub mod transfer {
     pub use crate::remove_empty_dirs::remove_empty_dirs;
     pub use crate::requests::{
-        DeleteScope, DownloadRequest, FileOperationError, TransferMode, UploadRequest, check_source_and_target,
+        DeleteScope, FileDownloadRequest, FileOperationError, FileUploadRequest, TransferTargetMode,
+        check_source_and_target,
     };
 }
 
 /// Streams of changes of files.
 pub mod watch {
     pub use crate::facets::Watch;
-    pub use crate::requests::{Change, Cursor, WatchEvent, WatchRequest};
+    pub use crate::requests::{Change, WatchCursor, WatchEvent, WatchRequest};
 }
 
 #[doc(inline)]
@@ -133,8 +135,8 @@ pub use facets::{MultiModalReader, Snapshots, TreeProvider, Watch};
 pub use operation_id::OperationId;
 pub use requests::{
     CaseMode, Content, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepMatch,
-    GrepOutput, GrepRequest, GrepResult, LsRequest, LsResult, OpenWriterRequest, Pattern, Problem, ReadRequest,
-    ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, StatRequest, Truncation, UploadRequest,
-    Version, WriteMode, WriteRequest, WriteResult,
+    FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
+    GrepEvent, GrepMatch, GrepOutput, GrepRequest, GrepResult, LsRequest, LsResult, OpenWriterRequest, Pattern,
+    Problem, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, StatRequest,
+    TruncationReason, Version, WriteMode, WriteRequest, WriteResult,
 };

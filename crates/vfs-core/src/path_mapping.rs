@@ -10,9 +10,9 @@ use crate::facets::MultiModalReadResult;
 use crate::path::VfsPath;
 
 use crate::requests::{
-    Change, CopyResult, DeleteResult, DiffResult, EditResult, FileChange, FileDownloadResponse, FileInfo,
-    FileUploadResponse, FileWriter, FilesUpdate, GlobResult, GrepEvent, GrepResult, LsResult, Problem, ReadResult,
-    RenameResult, ResolveResult, WatchEvent, WriteResult,
+    Change, CopyResult, DeleteResult, EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter,
+    FilesUpdate, GlobResult, GrepEvent, GrepResult, LsResult, Problem, ReadResult, RenameResult, ResolveResult,
+    SnapshotDiffEntry, SnapshotDiffResult, WatchEvent, WriteResult,
 };
 use crate::shell::{ExecuteEvent, ExecuteResponse};
 
@@ -177,7 +177,7 @@ impl MapPaths for EditResult {
     }
 }
 
-impl MapPaths for FileChange {
+impl MapPaths for SnapshotDiffEntry {
     fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
         let path = mapping.to_outer(&self.path)?;
         self.diff = crate::edit::rename_in_diff(&self.diff, &self.path, &path);
@@ -186,7 +186,7 @@ impl MapPaths for FileChange {
     }
 }
 
-impl MapPaths for DiffResult {
+impl MapPaths for SnapshotDiffResult {
     fn map_paths(self, mapping: &PathMapping) -> Result<Self> {
         let changes = self.changes.into_iter().map(|change| change.map_paths(mapping));
         changes.collect::<Result<_>>().map(Self::new)
@@ -378,8 +378,9 @@ mod tests {
         let (one, two) = ((&b"one\n"[..], Version::new("1")), (&b"two\n"[..], Version::new("2")));
         let between = |at: &[&str]| {
             let sides = [(None, Some(one.clone())), (Some(one.clone()), Some(two.clone())), (Some(two.clone()), None)];
-            let changes = at.iter().zip(sides).filter_map(|(at, (old, new))| FileChange::between(&path(at), old, new));
-            DiffResult::new(changes.collect())
+            let changes =
+                at.iter().zip(sides).filter_map(|(at, (old, new))| SnapshotDiffEntry::between(&path(at), old, new));
+            SnapshotDiffResult::new(changes.collect())
         };
         let (backend, caller) = (["/a", "/d/b", "/e"], ["/m/a", "/m/d/b", "/m/e"]);
         let mapping = PathMapping::new(path("/m"), path("/"));

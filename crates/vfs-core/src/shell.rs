@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 pub use job::{JobId, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
-pub use request::{BaseEnvironment, ExecuteRequest, FullOutput, RunMode, TerminalSize};
+pub use request::{BaseEnvironment, ExecuteRequest, FullOutputMode, RunMode, TerminalSize};
 pub use response::{CommandExit, ExecuteEvent, ExecuteResponse};
 
 use crate::context::OpContext;

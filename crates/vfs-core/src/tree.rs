@@ -128,7 +128,7 @@ impl Listing {
 
 /// The result of a lookup in a tree.
 #[derive(Debug, Clone)]
-pub enum TreeEntry {
+pub enum LookupResult {
     /// A directory.
     Directory(Arc<dyn Directory>),
     /// A file in its directory, after following links.
@@ -140,7 +140,7 @@ pub enum TreeEntry {
     },
 }
 
-impl TreeEntry {
+impl LookupResult {
     /// Returns the directory, which was looked up at `path`.
     ///
     /// # Errors
@@ -221,17 +221,17 @@ impl fmt::Debug for SearchableContent {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Tree, TreeEntry};
+/// use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Tree, LookupResult};
 /// use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
 ///
 /// /// A tree with one file, `/hello`.
 /// struct OneFile;
 ///
 /// impl Tree for OneFile {
-///     fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+///     fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult> {
 ///         match path.as_str() {
-///             "/" => Ok(TreeEntry::Directory(self)),
-///             "/hello" => Ok(TreeEntry::File { dir: self, name: "hello".to_owned() }),
+///             "/" => Ok(LookupResult::Directory(self)),
+///             "/hello" => Ok(LookupResult::File { dir: self, name: "hello".to_owned() }),
 ///             _ => Err(Error::not_found(path)),
 ///         }
 ///     }
@@ -275,7 +275,7 @@ pub trait Tree: Send + Sync + 'static {
     /// # Errors
     ///
     /// An error if there is neither a directory nor a regular file at `path`, or if a link leads outside the tree.
-    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry>;
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult>;
 }
 
 impl dyn Tree {
@@ -286,8 +286,8 @@ impl dyn Tree {
     /// The errors of [`Tree::lookup`], except for [absence](crate::Error::is_absence).
     pub fn find_dir(self: &Arc<Self>, path: &VfsPath) -> Result<Option<Arc<dyn Directory>>> {
         match Arc::clone(self).lookup(path) {
-            Ok(TreeEntry::Directory(dir)) => Ok(Some(dir)),
-            Ok(TreeEntry::File { .. }) => Ok(None),
+            Ok(LookupResult::Directory(dir)) => Ok(Some(dir)),
+            Ok(LookupResult::File { .. }) => Ok(None),
             Err(error) if error.is_absence() => Ok(None),
             Err(error) => Err(error),
         }

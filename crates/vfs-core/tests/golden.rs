@@ -148,7 +148,7 @@ fn requests() {
             .links(LinkMode::Follow)
             .limit(7),
         "grep_request" => grep,
-        "file_upload" => UploadRequest::new(path("/a"), "text").modified_at(at()),
+        "file_upload" => FileUploadRequest::new(path("/a"), "text").modified_at(at()),
         "execute_request" => execute,
         "multi_modal_read_request" => pages,
     }
@@ -157,10 +157,10 @@ fn requests() {
 #[test]
 fn files_and_listings() {
     let mut listing = LsResult::new(vec![file(), FileInfo::directory(path("/src"))]);
-    (listing.truncated, listing.problems) = (Some(Truncation::Depth), vec![problem()]);
+    (listing.truncated, listing.problems) = (Some(TruncationReason::Depth), vec![problem()]);
     let mut glob = GlobResult::default();
     (glob.entries, glob.truncated, glob.skipped, glob.problems) =
-        (vec![file()], Some(Truncation::Limit), skipped(), vec![problem()]);
+        (vec![file()], Some(TruncationReason::Limit), skipped(), vec![problem()]);
     golden! {
         "file_info" => file(),
         "ls_result" => listing,
@@ -224,11 +224,11 @@ fn searches() {
     let mut result = GrepResult::default();
     result.matches = vec![matched.clone(), context];
     result.files = vec![MatchedFile::new(path("/a"), Some(2))];
-    (result.truncated, result.skipped) = (Some(Truncation::MaxBytes), skipped());
+    (result.truncated, result.skipped) = (Some(TruncationReason::MaxBytes), skipped());
     (result.problems, result.files_searched) = (vec![problem()], 9);
     let mut summary = GrepSummary::default();
     (summary.files_searched, summary.matches, summary.files_matched) = (9, 1, 1);
-    (summary.skipped, summary.truncated) = (skipped(), Some(Truncation::Limit));
+    (summary.skipped, summary.truncated) = (skipped(), Some(TruncationReason::Limit));
     golden! {
         "grep_result" => result,
         "grep_events" => vec![
@@ -273,10 +273,11 @@ fn commands_and_events() {
 
 #[test]
 fn states_and_changes() {
-    let event = |change| WatchEvent::new(Cursor::new("c1"), change);
-    let change = FileChange::new(path("/a"), ChangeKind::Changed).versions(Some(version()), Some(version()));
+    let event = |change| WatchEvent::new(WatchCursor::new("c1"), change);
+    let change =
+        SnapshotDiffEntry::new(path("/a"), SnapshotDiffKind::Changed).versions(Some(version()), Some(version()));
     golden! {
-        "watch_request" => WatchRequest::new(path("/d")).since(Cursor::new("c1")),
+        "watch_request" => WatchRequest::new(path("/d")).since(WatchCursor::new("c1")),
         "watch_events" => vec![
             event(Change::Created { path: path("/a"), version: Some(version()) }),
             event(Change::Changed { path: path("/a"), version: None }),
@@ -288,13 +289,13 @@ fn states_and_changes() {
         "snapshot_info" => SnapshotInfo::new(SnapshotId::new("s1"), at()).label(Some("before".into())).holding(2, 10),
         "restore_request" => RestoreRequest::new(SnapshotId::new("s1")),
         "forget_request" => ForgetRequest::new(SnapshotId::new("s1")),
-        "diff_request" => DiffRequest::between(SnapshotId::new("s1"), SnapshotId::new("s2")),
-        "change_set" => DiffResult::new(vec![change.diff("--- a/a\n".into())]),
+        "diff_request" => SnapshotDiffRequest::between(SnapshotId::new("s1"), SnapshotId::new("s2")),
+        "change_set" => SnapshotDiffResult::new(vec![change.diff("--- a/a\n".into())]),
         "resolve_request" => ResolveRequest::new(path("/a")),
         "resolved" => ResolveResult::at(path("/a")).names(2),
         "lend_request" => OpenTreeRequest::new(path("/d"), TreeUse::Grep),
         "lend_request_for_grep" => OpenTreeRequest::for_grep(&GrepRequest::literal("x")).at(path("/d")),
-        "download_request" => DownloadRequest::new(path("/a")),
+        "download_request" => FileDownloadRequest::new(path("/a")),
         "call" => WriteRequest::new(path("/a"), "text").into_any(),
     }
 }
@@ -331,14 +332,14 @@ fn requests_leave_out_optional_fields_that_are_not_set() {
         r#"{"path":"/a","recursive":false}"# => DeleteRequest::new(path("/a")),
         r#"{"pattern":"*","path":"/","kinds":"files","hidden":false,"no_ignore":false,"links":"skip"}"# =>
             GlobRequest::new("*"),
-        r#"{"path":"/a","content":"x"}"# => UploadRequest::new(path("/a"), "x"),
-        r#"{"path":"/a","content_base64":"/w=="}"# => UploadRequest::new(path("/a"), &b"\xFF"[..]),
+        r#"{"path":"/a","content":"x"}"# => FileUploadRequest::new(path("/a"), "x"),
+        r#"{"path":"/a","content_base64":"/w=="}"# => FileUploadRequest::new(path("/a"), &b"\xFF"[..]),
         r#"{"read":{"path":"/a","offset":0}}"# => MultiModalReadRequest::new(ReadRequest::new(path("/a"))),
         r#"{"command":"ls","cwd":"/","base_env":"clean","full_output":"dropped","run":"foreground"}"# =>
             ExecuteRequest::new("ls"),
         r#"{"id":"j1","cursor":0}"# => JobOutputRequest::new(JobId::new("j1")),
         r#"{}"# => SnapshotRequest::new(),
-        r#"{"from":"s1"}"# => DiffRequest::since(SnapshotId::new("s1")),
+        r#"{"from":"s1"}"# => SnapshotDiffRequest::since(SnapshotId::new("s1")),
         r#"{"path":"/"}"# => WatchRequest::default(),
     }
 }
@@ -364,8 +365,8 @@ fn results_leave_out_optional_fields_that_are_not_set() {
         r#"{"path":"/a","names":1,"leads_nowhere":true}"# => ResolveResult::at(path("/a")).leads_nowhere(true),
         r#"{"id":"s1","taken_at":"2025-01-15T10:30:00.123456Z","files":0,"bytes":0}"# =>
             SnapshotInfo::new(SnapshotId::new("s1"), at()),
-        r#"{"changes":[]}"# => DiffResult::default(),
-        r#"{"path":"/a","kind":"removed"}"# => FileChange::new(path("/a"), ChangeKind::Removed),
+        r#"{"changes":[]}"# => SnapshotDiffResult::default(),
+        r#"{"path":"/a","kind":"removed"}"# => SnapshotDiffEntry::new(path("/a"), SnapshotDiffKind::Removed),
         r#"{"code":"internal","message":"Error: fault"}"# => Error::new(ErrorKind::Internal, "fault"),
     }
 }
@@ -388,12 +389,12 @@ fn options_of_requests_are_words() {
         &[WriteMode::CreateNew, WriteMode::Overwrite, WriteMode::Append],
         &["create_new", "overwrite", "append"],
     );
-    check_words(&[Occurrences::Unique, Occurrences::All], &["unique", "all"]);
+    check_words(&[ReplacementScope::Unique, ReplacementScope::All], &["unique", "all"]);
     check_words(&[NewLineEndings::Match, NewLineEndings::Exact], &["match", "exact"]);
-    check_words(&[EditMode::Apply, EditMode::DryRun], &["apply", "dry_run"]);
-    check_words(&[DiffOutput::OnDryRun, DiffOutput::Always], &["on_dry_run", "always"]);
+    check_words(&[ApplyMode::Apply, ApplyMode::DryRun], &["apply", "dry_run"]);
+    check_words(&[DiffInclusion::OnDryRun, DiffInclusion::Always], &["on_dry_run", "always"]);
     check_words(&[DeleteScope::Anything, DeleteScope::EmptyDirectory], &["anything", "empty_directory"]);
-    check_words(&[TransferMode::CreateNew, TransferMode::Overwrite], &["create_new", "overwrite"]);
+    check_words(&[TransferTargetMode::CreateNew, TransferTargetMode::Overwrite], &["create_new", "overwrite"]);
     check_words(&[EntryKinds::Files, EntryKinds::Directories, EntryKinds::All], &["files", "directories", "all"]);
     check_words(&[LinkMode::Skip, LinkMode::Follow], &["skip", "follow"]);
     check_words(&[CaseMode::Sensitive, CaseMode::Insensitive, CaseMode::Smart], &["sensitive", "insensitive", "smart"]);
@@ -401,22 +402,22 @@ fn options_of_requests_are_words() {
     check_words(&[BinaryMode::Skip, BinaryMode::Text], &["skip", "text"]);
     check_words(&[TreeUse::List, TreeUse::Glob, TreeUse::Grep], &["list", "glob", "grep"]);
     check_words(&[BaseEnvironment::Clean, BaseEnvironment::Inherited], &["clean", "inherited"]);
-    check_words(&[FullOutput::Dropped, FullOutput::File], &["dropped", "file"]);
+    check_words(&[FullOutputMode::Dropped, FullOutputMode::File], &["dropped", "file"]);
     check_words(&[RunMode::Foreground, RunMode::Background], &["foreground", "background"]);
 }
 
 #[test]
 fn enums_of_results_are_words() {
-    check_words(&[Access::ReadWrite, Access::ReadOnly], &["read_write", "read_only"]);
-    check_words(&[Mutations::InPlace, Mutations::Returned], &["in_place", "returned"]);
+    check_words(&[AccessMode::ReadWrite, AccessMode::ReadOnly], &["read_write", "read_only"]);
+    check_words(&[MutationMode::InPlace, MutationMode::Returned], &["in_place", "returned"]);
     check_words(
         &[
-            Truncation::Limit,
-            Truncation::MaxBytes,
-            Truncation::LongLine,
-            Truncation::Depth,
-            Truncation::MaxEntries,
-            Truncation::Memory,
+            TruncationReason::Limit,
+            TruncationReason::MaxBytes,
+            TruncationReason::LongLine,
+            TruncationReason::Depth,
+            TruncationReason::MaxEntries,
+            TruncationReason::Memory,
         ],
         &["limit", "max_bytes", "long_line", "depth", "max_entries", "memory"],
     );
@@ -431,7 +432,10 @@ fn enums_of_results_are_words() {
     );
     check_words(&[LineKind::Match, LineKind::Context], &["match", "context"]);
     check_words(&[PartKind::Image, PartKind::Pdf], &["image", "pdf"]);
-    check_words(&[ChangeKind::Added, ChangeKind::Changed, ChangeKind::Removed], &["added", "changed", "removed"]);
+    check_words(
+        &[SnapshotDiffKind::Added, SnapshotDiffKind::Changed, SnapshotDiffKind::Removed],
+        &["added", "changed", "removed"],
+    );
     check_words(
         &[
             FileOperationError::FileNotFound,
@@ -569,8 +573,8 @@ fn calls_have_the_word_of_their_operation_and_the_fields_of_their_request() {
         call_and_json(GlobRequest::new("*")),
         call_and_json(grep.clone()),
         call_and_json(GrepStreamRequest(grep.clone())),
-        call_and_json(UploadRequest::new(path("/a"), "x")),
-        call_and_json(DownloadRequest::new(path("/a"))),
+        call_and_json(FileUploadRequest::new(path("/a"), "x")),
+        call_and_json(FileDownloadRequest::new(path("/a"))),
         call_and_json(MultiModalReadRequest::new(read)),
         call_and_json(OpenTreeRequest::new(path("/a"), TreeUse::List)),
         call_and_json(execute.clone()),
@@ -582,7 +586,7 @@ fn calls_have_the_word_of_their_operation_and_the_fields_of_their_request() {
         call_and_json(ListSnapshotsRequest::new()),
         call_and_json(RestoreRequest::new(snapshot.clone())),
         call_and_json(ForgetRequest::new(snapshot.clone())),
-        call_and_json(DiffRequest::since(snapshot)),
+        call_and_json(SnapshotDiffRequest::since(snapshot)),
         call_and_json(WatchRequest::default()),
     ];
     assert_eq!(calls.len(), Operation::ALL.len());

@@ -65,7 +65,7 @@ impl Backend for OneFile {
     fn grep_stream(&self, _: OpContext, _: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         Box::pin(futures::stream::once(async { unsupported() }))
     }
-    async fn upload_files(&self, _: &OpContext, _: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, _: &OpContext, _: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
         Vec::new()
     }
     async fn download_files(&self, _: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {

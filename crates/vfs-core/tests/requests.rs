@@ -6,12 +6,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use vfs_core::edit::Replacement;
 use vfs_core::multi_modal::MultiModalReadRequest;
-use vfs_core::search::{HiddenNames, IgnoreMode, LineSelection, MatchBoundary, MatchSpan};
+use vfs_core::search::{HiddenNames, IgnoreMode, InvertMatch, MatchBoundary, MultilineMode};
 use vfs_core::shell::TerminalSize;
 use vfs_core::window::ByteRange;
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, ExecuteRequest, GlobRequest, GrepRequest, LsRequest, ReadRequest,
-    RenameRequest, StatRequest, UploadRequest, VfsPath, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, ExecuteRequest, FileUploadRequest, GlobRequest, GrepRequest, LsRequest,
+    ReadRequest, RenameRequest, StatRequest, VfsPath, WriteRequest,
 };
 
 fn path(text: &str) -> VfsPath {
@@ -44,7 +44,7 @@ fn omitted_fields_have_defaults_and_unknown_fields_are_errors() {
     check(json!({"pattern": "*.rs"}), GlobRequest::new("*.rs"));
     check(json!({"pattern": "x"}), GrepRequest::literal("x"));
     check(json!({"pattern": {"regex": "x+"}}), GrepRequest::regex("x+"));
-    check(json!({"path": "/a", "content": "x"}), UploadRequest::new(path("/a"), "x"));
+    check(json!({"path": "/a", "content": "x"}), FileUploadRequest::new(path("/a"), "x"));
     check(json!({"command": "ls"}), ExecuteRequest::new("ls"));
     check(json!({"read": {"path": "/a"}}), MultiModalReadRequest::new(ReadRequest::new(path("/a"))));
     assert_eq!(serde_json::from_value::<LsRequest>(json!({})).ok(), Some(LsRequest::new(VfsPath::root())));
@@ -120,8 +120,8 @@ fn two_valued_modes_of_searches_are_truth_values_in_every_combination() {
         }
         let grep = serde_json::from_value::<GrepRequest>(json).expect("valid");
         assert_eq!(grep.boundary, if word { MatchBoundary::Word } else { MatchBoundary::Anywhere });
-        assert_eq!(grep.span, if multiline { MatchSpan::MultiLine } else { MatchSpan::SingleLine });
-        assert_eq!(grep.selection, if invert { LineSelection::NonMatching } else { LineSelection::Matching });
+        assert_eq!(grep.span, if multiline { MultilineMode::MultiLine } else { MultilineMode::SingleLine });
+        assert_eq!(grep.invert, if invert { InvertMatch::Yes } else { InvertMatch::No });
         assert_eq!(grep.ignore, if no_ignore { IgnoreMode::Disregard } else { IgnoreMode::Apply });
         let json = serde_json::to_value(grep).expect("JSON");
         for (field, on) in modes {

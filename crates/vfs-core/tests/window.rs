@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use vfs_core::error::ErrorDetail;
 use vfs_core::window::ByteRange;
-use vfs_core::{ReadRequest, ReadResult, Truncation, Version, VfsPath, text, window};
+use vfs_core::{ReadRequest, ReadResult, TruncationReason, Version, VfsPath, text, window};
 
 fn read(content: &str, request: &ReadRequest) -> vfs_core::Result<ReadResult> {
     window::read_bytes(&content.to_owned().into(), request, Version::new("v"))
@@ -25,7 +25,7 @@ struct Model {
     text: String,
     start: usize,
     lines: u64,
-    truncated: Option<Truncation>,
+    truncated: Option<TruncationReason>,
 }
 
 /// The window by splitting the whole text; `Err` has the line count where `offset` is past the end.
@@ -39,19 +39,19 @@ fn model(content: &str, offset: u64, limit: u64, max_bytes: usize) -> Result<Mod
     let (mut text, mut lines, mut truncated) = (String::new(), 0, None);
     for line in rest {
         if lines == limit {
-            truncated = Some(Truncation::Limit);
+            truncated = Some(TruncationReason::Limit);
         } else if text.len() + line.len() <= max_bytes {
             text.push_str(line);
             lines += 1;
             continue;
         } else if lines > 0 {
-            truncated = Some(Truncation::MaxBytes);
+            truncated = Some(TruncationReason::MaxBytes);
         } else {
             let first = line.chars().next().map_or(0, char::len_utf8);
             let length = line.floor_char_boundary(max_bytes).max(first);
             (text, lines) = (line[..length].to_owned(), 1);
             let is_all = start + length == content.len();
-            truncated = (!is_all).then_some(Truncation::LongLine);
+            truncated = (!is_all).then_some(TruncationReason::LongLine);
         }
         break;
     }

@@ -18,9 +18,9 @@ use vfs_core::operation::{
 };
 use vfs_core::{Backend, Error, ErrorKind, GrepEvent, Interceptor, Layer, OpContext, Result, StatRequest, VfsPath};
 
-pub use self::audit_log_files::{AuditFileRecords, AuditLogReader};
+pub use self::audit_log_files::{AuditLogPart, AuditLogReader};
 pub use self::audit_operation::AuditOperation;
-pub use self::audit_record::{AuditRecord, FileState};
+pub use self::audit_record::{AuditFileState, AuditRecord};
 pub use self::audit_sinks::{AuditSink, MemorySink, TracingSink};
 pub use self::backend_sink::BackendSink;
 pub use self::hash_chain::{AuditHead, ChainBreak, ChainFault, verify, verify_until};
@@ -240,9 +240,9 @@ impl Interceptor for Audit {
 }
 
 /// Returns the state at `path`, if a `stat` succeeds.
-async fn state(inner: &dyn Backend, cx: &OpContext, path: Option<&VfsPath>) -> Option<FileState> {
+async fn state(inner: &dyn Backend, cx: &OpContext, path: Option<&VfsPath>) -> Option<AuditFileState> {
     let info = inner.stat(cx, StatRequest::new(path?.clone())).await;
-    info.ok().map(FileState::from)
+    info.ok().map(AuditFileState::from)
 }
 
 /// The record of a running operation. Dropping it enqueues the record.

@@ -97,9 +97,9 @@ impl ConcurrencyLimiter {
     }
 
     /// Enters the queue, and returns the ticket that leaves it when dropped.
-    fn queue(&self, path: &VfsPath) -> Result<QueueTicket<'_>> {
+    fn queue(&self, path: &VfsPath) -> Result<PermitQueueTicket<'_>> {
         let before = self.waiting.fetch_add(1, Ordering::Relaxed);
-        let ticket = QueueTicket(&self.waiting);
+        let ticket = PermitQueueTicket(&self.waiting);
         match self.limit.max_waiting {
             Some(max) if before >= max => {
                 let running = self.limit.max_running;
@@ -112,9 +112,9 @@ impl ConcurrencyLimiter {
 }
 
 /// Place in the queue of waiting operations. Dropping it leaves the queue.
-struct QueueTicket<'a>(&'a AtomicUsize);
+struct PermitQueueTicket<'a>(&'a AtomicUsize);
 
-impl Drop for QueueTicket<'_> {
+impl Drop for PermitQueueTicket<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

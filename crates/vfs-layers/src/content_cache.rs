@@ -8,7 +8,7 @@ use lru::LruCache;
 use vfs_core::operation::{
     AnyOutput, Intercepted, OperationClass, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest,
 };
-use vfs_core::transfer::DownloadRequest;
+use vfs_core::transfer::FileDownloadRequest;
 use vfs_core::{
     Backend, Error, ErrorKind, Interceptor, Layer, OpContext, ReadRequest, ReadResult, Result, StatRequest, Version,
     VfsPath, window,
@@ -135,7 +135,7 @@ impl CacheInterceptor {
         if let Some(content) = self.get(path, &version) {
             return Some(window::read_bytes(&content, request, version));
         }
-        let file = DownloadRequest::new(path.clone()).send(inner, cx).await.ok()?;
+        let file = FileDownloadRequest::new(path.clone()).send(inner, cx).await.ok()?;
         let (content, version) = file.content.zip(file.version)?;
         if content.len() as u64 <= self.cache.max_file_size {
             self.contents().insert(path.clone(), version.clone(), content.clone(), self.cache.max_bytes);

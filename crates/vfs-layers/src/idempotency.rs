@@ -146,7 +146,7 @@ fn is_outcome_unknown(kind: ErrorKind) -> bool {
 
 fn is_remembered(request: RequestRef<'_>) -> bool {
     match request {
-        RequestRef::Edit(edit) => edit.mode == vfs_core::edit::EditMode::Apply,
+        RequestRef::Edit(edit) => edit.mode == vfs_core::edit::ApplyMode::Apply,
         RequestRef::Write(_)
         | RequestRef::Delete(_)
         | RequestRef::Rename(_)

@@ -17,8 +17,8 @@ mod trace;
 mod trace_metrics;
 
 pub use audit::{
-    Audit, AuditFileRecords, AuditHead, AuditLogReader, AuditOperation, AuditRecord, AuditScope, AuditSink,
-    BackendSink, ChainBreak, ChainFault, FileState, MemorySink, OnSinkFailure, TracingSink, verify, verify_until,
+    Audit, AuditFileState, AuditHead, AuditLogPart, AuditLogReader, AuditOperation, AuditRecord, AuditScope, AuditSink,
+    BackendSink, ChainBreak, ChainFault, MemorySink, OnSinkFailure, TracingSink, verify, verify_until,
 };
 pub use concurrency_limit::ConcurrencyLimit;
 pub use content_cache::Cache;
@@ -26,7 +26,7 @@ pub use delay::Delay;
 pub use fault_injection::FaultInjection;
 pub use idempotency::Idempotency;
 pub use outcome::Outcome;
-pub use quota::{ActorUsage, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
+pub use quota::{ActorUsage, Quota, QuotaLimits, QuotaUsage, QuotaUsageReader};
 pub use read_only::ReadOnly;
 pub use retry::Retry;
 pub use scoped::Scoped;

@@ -1,6 +1,6 @@
 //! Interceptor that limits stored bytes and files, and the rate of operations.
 
-mod background_command_counts;
+mod background_command_tracker;
 mod change_estimate;
 mod observed_change;
 mod path_locks;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::stream;
 use serde::{Deserialize, Serialize};
-use vfs_core::backend::Mutations;
+use vfs_core::backend::MutationMode;
 use vfs_core::operation::{
     Intercepted, OperationClass, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest,
 };
@@ -25,7 +25,7 @@ use vfs_search::run_until_cancelled;
 
 pub use self::quota_limits::QuotaLimits;
 
-use self::background_command_counts::BackgroundCommandCounts;
+use self::background_command_tracker::BackgroundCommandTracker;
 use self::change_estimate::{ChangeEstimate, measure};
 use self::observed_change::ObservedChange;
 use self::path_locks::{PathLockGuard, StripedPathLocks};
@@ -68,7 +68,7 @@ use self::usage_tracker::UsageTracker;
 ///   after restoring a snapshot; neither is refused for the amount that it stores. While a command runs in the
 ///   background the files are counted before each change.
 /// * Changes that bypass the layer are not seen until the next count. Links and hard links count as often as `ls`
-///   shows them, and the tracked usage may differ from that; [`QuotaMeter::recount`] corrects it.
+///   shows them, and the tracked usage may differ from that; [`QuotaUsageReader::recount`] corrects it.
 /// * If the changes of a backend are only returned, each change is checked against the stored files, and usage is not
 ///   tracked.
 /// * Every operation counts against `operations`, including reads, and each file of an upload or download; except
@@ -118,15 +118,15 @@ impl Quota {
     }
 
     /// Returns `inner` with this layer around it, and a meter of its usage.
-    pub fn metered(&self, inner: Arc<dyn Backend>) -> (Arc<dyn Backend>, QuotaMeter) {
+    pub fn metered(&self, inner: Arc<dyn Backend>) -> (Arc<dyn Backend>, QuotaUsageReader) {
         let state = Arc::new(QuotaState {
             quota: *self,
             usage: Arc::new(UsageTracker::new(self.overall, self.per_actor)),
-            background_jobs: BackgroundCommandCounts::default(),
+            background_jobs: BackgroundCommandTracker::default(),
             rate_limiter: RateLimiter::new(&self.overall, &self.per_actor),
             locks: StripedPathLocks::new(),
         });
-        let meter = QuotaMeter { inner: Arc::clone(&inner), state: Arc::clone(&state) };
+        let meter = QuotaUsageReader { inner: Arc::clone(&inner), state: Arc::clone(&state) };
         (Arc::new(Intercepted::new(inner, state)), meter)
     }
 }
@@ -139,7 +139,7 @@ impl Layer for Quota {
 
 /// A meter of the usage of a [`Quota`], created by [`Quota::metered`]. Clones share the same usage.
 #[derive(Debug, Clone)]
-pub struct QuotaMeter {
+pub struct QuotaUsageReader {
     inner: Arc<dyn Backend>,
     state: Arc<QuotaState>,
 }
@@ -164,7 +164,7 @@ pub struct ActorUsage {
     pub bytes: i64,
 }
 
-impl QuotaMeter {
+impl QuotaUsageReader {
     /// Returns the stored files and bytes, at a moment when no change is in progress. Counts the files if the tracked
     /// usage is not valid.
     ///
@@ -207,7 +207,7 @@ impl QuotaMeter {
 struct QuotaState {
     quota: Quota,
     usage: Arc<UsageTracker>,
-    background_jobs: BackgroundCommandCounts,
+    background_jobs: BackgroundCommandTracker,
     rate_limiter: RateLimiter,
     locks: StripedPathLocks,
 }
@@ -268,7 +268,7 @@ impl QuotaState {
             ChangeEstimate::of(inner, cx, request.as_request_ref()).await.map_err(|error| error.or_path(&path))?;
         self.quota.overall.check_file(&path, estimate.largest)?;
         self.quota.per_actor.check_file(&path, estimate.largest)?;
-        let is_tracked = self.tracks_usage() && inner.capabilities(&path).mutations == Mutations::InPlace;
+        let is_tracked = self.tracks_usage() && inner.capabilities(&path).mutations == MutationMode::InPlace;
         let observed = if is_tracked { ObservedChange::begin(inner, cx, request.as_request_ref()).await } else { None };
         let reservation = self.usage.reserve(cx.actor(), estimate.growth(), &path)?;
         let changes_many_files = changes_many_files(request.as_request_ref());

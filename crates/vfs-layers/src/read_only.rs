@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vfs_core::backend::Access;
+use vfs_core::backend::AccessMode;
 use vfs_core::operation::{
     Intercepted, OperationClass, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest,
 };
@@ -15,7 +15,7 @@ use vfs_core::{Backend, Capabilities, Error, ErrorKind, Interceptor, Layer, OpCo
 /// * Reads pass, and so do dry runs of an edit, and taking, listing and forgetting snapshots, which leave the files
 ///   alone. Restoring a snapshot is refused.
 /// * A shell stays visible and refuses every command, because the effect of a command cannot be predicted.
-/// * Refused operations do not reach the backend. The capabilities say [`Access::ReadOnly`].
+/// * Refused operations do not reach the backend. The capabilities say [`AccessMode::ReadOnly`].
 ///
 /// # Errors
 ///
@@ -73,7 +73,7 @@ impl Interceptor for ReadOnly {
     }
 
     fn capabilities(&self, mut inner: Capabilities) -> Capabilities {
-        inner.access = Access::ReadOnly;
+        inner.access = AccessMode::ReadOnly;
         inner
     }
 }

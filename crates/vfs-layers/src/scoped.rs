@@ -10,15 +10,15 @@ use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::operation::{Request as _, UnaryRequest, UploadContexts};
 use vfs_core::path::{MapPaths, PathMapping};
 use vfs_core::tree::{
-    ChildKind, Directory, Listing, MappedTree, OpenTreeRequest, SearchableContent, Tree, TreeEntry, TreeUse,
+    ChildKind, Directory, Listing, LookupResult, MappedTree, OpenTreeRequest, SearchableContent, Tree, TreeUse,
 };
 use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, Layer, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
-    ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest,
-    StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult, edit,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter, GlobRequest,
+    GlobResult, GrepEvent, GrepRequest, GrepResult, Layer, LsRequest, LsResult, MultiModalReader, OpContext,
+    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result,
+    Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult, edit,
 };
 use vfs_search::Pool;
 
@@ -250,7 +250,7 @@ impl Backend for ScopedBackend {
         vfs_search::grep_stream_in_tree(Pool::global().clone(), tree, cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
         let mut responses = Vec::with_capacity(files.len());
         let mut contexts = UploadContexts::new(cx);
         for file in files {
@@ -269,7 +269,7 @@ impl Backend for ScopedBackend {
     async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
         let mut responses = Vec::with_capacity(paths.len());
         for path in paths {
-            let response = self.send_file(cx, &path, vfs_core::transfer::DownloadRequest::new(path.clone())).await;
+            let response = self.send_file(cx, &path, vfs_core::transfer::FileDownloadRequest::new(path.clone())).await;
             responses.push(response.unwrap_or_else(|error| FileDownloadResponse::failed(path, error)));
         }
         responses
@@ -336,10 +336,10 @@ impl Watch for ScopedBackend {
 struct EmptyRootFallback(Arc<dyn Tree>);
 
 impl Tree for EmptyRootFallback {
-    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult> {
         match Arc::clone(&self.0).lookup(path) {
             Err(error) if path.is_root() && error.kind() == ErrorKind::NotFound => {
-                Ok(TreeEntry::Directory(Arc::new(EmptyDirectory)))
+                Ok(LookupResult::Directory(Arc::new(EmptyDirectory)))
             }
             result => result,
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use vfs_core::VfsPath;
 use vfs_search::Pool;
 
-use self::policies::{Confinement, Durability, HardLinks, MountPolicy, PathResolution, ProtectionLevel};
+use self::policies::{Confinement, Durability, HardLinks, MountPolicy, PathResolutionMode, ProtectionLevel};
 use crate::SearchCache;
 
 /// Settings of a [`LocalBackend`](crate::LocalBackend).
@@ -37,7 +37,7 @@ pub struct LocalConfig {
     /// Names that are protected at any depth, with everything below such an entry. Default: none.
     pub protected_names: Vec<(String, ProtectionLevel)>,
     /// How paths are resolved. Default: by the kernel.
-    pub resolution: PathResolution,
+    pub resolution: PathResolutionMode,
     /// Maximum size of a file that is written, edited, copied or downloaded whole, in bytes; holes count. Default: 256
     /// MiB.
     pub max_file_size: u64,
@@ -62,7 +62,7 @@ impl LocalConfig {
             mounts: MountPolicy::default(),
             protected: Vec::new(),
             protected_names: Vec::new(),
-            resolution: PathResolution::default(),
+            resolution: PathResolutionMode::default(),
             max_file_size: 256 << 20,
             max_streamed_size: 1 << 50,
             lock_timeout: Duration::from_secs(10),
@@ -123,7 +123,7 @@ impl LocalConfig {
 
     /// Sets how paths are resolved.
     #[must_use]
-    pub fn resolution(mut self, resolution: PathResolution) -> Self {
+    pub fn resolution(mut self, resolution: PathResolutionMode) -> Self {
         self.resolution = resolution;
         self
     }

@@ -3,7 +3,7 @@
 pub(crate) mod cache_eligibility;
 pub(crate) mod created_parents;
 pub(crate) mod directory_entries;
-pub(crate) mod entry_handle;
+pub(crate) mod entry_location;
 pub(crate) mod errno;
 pub(crate) mod file_systems;
 pub(crate) mod metadata;

@@ -30,7 +30,7 @@ pub use self::backend::LocalBackend;
 pub use self::backend::file_lock::FileLock;
 pub use self::config::LocalConfig;
 pub use self::config::policies::{
-    Confinement, Durability, FileLockMode, HardLinks, MountPolicy, PathResolution, ProtectionLevel,
+    Confinement, Durability, FileLockMode, HardLinks, MountPolicy, PathResolutionMode, ProtectionLevel,
 };
 #[cfg(target_os = "linux")]
 pub use self::fs::syscall_probes::weakness_between_processes;

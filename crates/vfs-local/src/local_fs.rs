@@ -8,7 +8,7 @@ use vfs_core::{FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::config::LocalConfig;
 use crate::config::policies::{Durability, HardLinks, MountPolicy};
-use crate::fs::entry_handle::EntryHandle;
+use crate::fs::entry_location::EntryLocation;
 use crate::fs::errno::from_errno_at;
 use crate::fs::metadata::Metadata;
 use crate::fs::nowait_reads::NowaitReads;
@@ -38,7 +38,7 @@ pub(crate) struct LocalFs {
 /// An entry that is locked for a change, and the file that exists there.
 #[derive(Debug)]
 pub(crate) struct LockedEntry<'a> {
-    pub(crate) entry: &'a EntryHandle,
+    pub(crate) entry: &'a EntryLocation,
     pub(crate) file: Option<LockedFile>,
     _lock: InProcessEntryLock,
 }
@@ -96,7 +96,7 @@ impl LocalFs {
     pub(crate) fn lock_entry<'a>(
         &self,
         purpose: LockPurpose,
-        entry: &'a EntryHandle,
+        entry: &'a EntryLocation,
         hard_links: HardLinks,
         cx: &OpContext,
     ) -> Result<LockedEntry<'a>> {

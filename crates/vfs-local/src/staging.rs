@@ -6,4 +6,4 @@ pub(crate) mod preserved_attributes;
 pub(crate) mod reserved_names;
 pub(crate) mod staged_file;
 pub(crate) mod tree_sync;
-pub(crate) mod write_times;
+pub(crate) mod unique_mtime;

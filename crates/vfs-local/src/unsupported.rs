@@ -9,9 +9,9 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, LsRequest, LsResult, OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
-    RenameResult, ResolveRequest, ResolveResult, Result, StatRequest, UploadRequest, VfsPath, WriteRequest,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter, GlobRequest,
+    GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, OpContext, OpenWriterRequest, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, StatRequest, VfsPath, WriteRequest,
     WriteResult,
 };
 
@@ -169,7 +169,7 @@ impl Backend for LocalBackend {
         match self.never {}
     }
 
-    async fn upload_files(&self, _: &OpContext, _: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, _: &OpContext, _: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
         match self.never {}
     }
 

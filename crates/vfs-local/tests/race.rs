@@ -22,10 +22,10 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use vfs_core::search::LinkMode;
 use vfs_core::{
-    Backend, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest, OpContext,
-    ReadRequest, RenameRequest, ResolveRequest, StatRequest, UploadRequest, VfsPath, WriteMode, WriteRequest,
+    Backend, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, GlobRequest, GrepRequest,
+    LsRequest, OpContext, ReadRequest, RenameRequest, ResolveRequest, StatRequest, VfsPath, WriteMode, WriteRequest,
 };
-use vfs_local::{Durability, LocalBackend, LocalConfig, PathResolution, ProtectionLevel};
+use vfs_local::{Durability, LocalBackend, LocalConfig, PathResolutionMode, ProtectionLevel};
 
 /// Content of every file outside, and of none inside.
 const SECRET: &str = "only outside has this";
@@ -49,9 +49,11 @@ fn main() -> ExitCode {
     }
     let attempts = std::env::var("VFS_RACE_ATTEMPTS").ok().and_then(|text| text.parse().ok()).unwrap_or(3_000);
     let mut trials = vec![Trial::test("race::a_check_before_the_open_is_caught", check_then_open_is_caught)];
-    for (resolver, resolution) in [("kernel", PathResolution::Automatic), ("portable", PathResolution::Portable)] {
+    for (resolver, resolution) in
+        [("kernel", PathResolutionMode::Automatic), ("portable", PathResolutionMode::Portable)]
+    {
         // Portable resolution is several times slower, so it gets fewer attempts.
-        let attempts = if resolution == PathResolution::Portable { attempts / 10 } else { attempts };
+        let attempts = if resolution == PathResolutionMode::Portable { attempts / 10 } else { attempts };
         for (prefix, target) in [("", OUTSIDE), ("hidden::", HIDDEN)] {
             trials.extend(OPERATIONS.iter().map(|(name, operation)| {
                 Trial::test(format!("race::{resolver}::{prefix}{name}"), move || {
@@ -168,7 +170,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
         written
     }),
     ("upload", |files, cx| {
-        let responses = block_on(files.upload_files(cx, vec![UploadRequest::new(path("/d/deep/er/a"), INSIDE)]));
+        let responses = block_on(files.upload_files(cx, vec![FileUploadRequest::new(path("/d/deep/er/a"), INSIDE)]));
         let text = format!("{responses:?}");
         responses.into_iter().find_map(|response| response.cause).map_or(Ok(text), Err)
     }),
@@ -222,7 +224,7 @@ fn show<T: std::fmt::Debug>(result: vfs_core::Result<T>) -> vfs_core::Result<Str
 fn nothing_outside_is_touched(
     name: &str,
     operation: Operation,
-    resolution: PathResolution,
+    resolution: PathResolutionMode,
     (target, refusal): LinkTarget,
     attempts: u64,
 ) -> Result<(), Failed> {

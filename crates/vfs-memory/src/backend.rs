@@ -9,16 +9,17 @@ use futures::stream::BoxStream;
 use vfs_core::chunks::BufferedWriter;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::snapshots::{
-    DiffRequest, DiffResult, ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotInfo, SnapshotRequest,
+    ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotDiffRequest, SnapshotDiffResult, SnapshotInfo,
+    SnapshotRequest,
 };
 use vfs_core::tree::{OpenTreeRequest, Tree};
 use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Snapshots, StatRequest, TreeProvider,
-    UploadRequest, VfsPath, Watch, WriteMode, WriteRequest, WriteResult,
+    FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
+    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest,
+    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Snapshots,
+    StatRequest, TreeProvider, VfsPath, Watch, WriteMode, WriteRequest, WriteResult,
 };
 
 use crate::change_events::{self, EventGranularity};
@@ -235,8 +236,8 @@ impl Backend for MemoryBackend {
         vfs_search::grep_stream_on(self.inner.config.pool(), self.tree(), cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
-        let upload = |file: UploadRequest| {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
+        let upload = |file: FileUploadRequest| {
             let req = WriteRequest::from(file);
             let written = self.mutate(cx, EventGranularity::PerFile, |files, rules| ops::write(files, &req, rules));
             FileUploadResponse::of_write(req.path, written)
@@ -310,7 +311,7 @@ impl Snapshots for MemoryBackend {
         self.inner.snapshots.forget(&req.id)
     }
 
-    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<DiffResult> {
+    async fn diff(&self, cx: &OpContext, req: SnapshotDiffRequest) -> Result<SnapshotDiffResult> {
         cx.check()?;
         let from = self.inner.snapshots.get(&req.from)?;
         let to = match &req.to {

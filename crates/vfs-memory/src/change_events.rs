@@ -6,7 +6,7 @@ use vfs_core::VfsPath;
 use vfs_core::change_log::ChangeLog;
 use vfs_core::watch::Change as Event;
 
-use crate::file_map::{FileMap, FileMapEntry, MapChange};
+use crate::file_map::{FileMap, FileOrDirectory, MapChanges};
 use crate::memory_file::MemoryFile;
 
 /// The granularity of the events that report a change.
@@ -22,7 +22,7 @@ pub(crate) enum EventGranularity<'a> {
 
 impl EventGranularity<'_> {
     /// Returns the events of `change`, which was made to the files `before`.
-    pub(crate) fn events(self, before: &FileMap, change: &MapChange) -> Vec<Event> {
+    pub(crate) fn events(self, before: &FileMap, change: &MapChanges) -> Vec<Event> {
         match self {
             _ if change.is_empty() => Vec::new(),
             EventGranularity::PerFile => {
@@ -34,7 +34,7 @@ impl EventGranularity<'_> {
             EventGranularity::Removal(path) => vec![Event::Removed { path: path.clone() }],
             EventGranularity::Rename(from, to) => {
                 let version = match before.find(from) {
-                    Ok(FileMapEntry::File(file)) => Some(file.version().clone()),
+                    Ok(FileOrDirectory::File(file)) => Some(file.version().clone()),
                     _ => None,
                 };
                 vec![Event::Renamed { from: from.clone(), to: to.clone(), version }]
@@ -43,7 +43,7 @@ impl EventGranularity<'_> {
     }
 
     /// Computes the versions that the events will have, so that no hashing happens under the lock.
-    pub(crate) fn compute_versions(self, feed: &ChangeLog, before: &FileMap, change: &MapChange) {
+    pub(crate) fn compute_versions(self, feed: &ChangeLog, before: &FileMap, change: &MapChanges) {
         match self {
             _ if change.is_empty() || !feed.is_used() => {}
             EventGranularity::PerFile => change.iter().filter_map(|(_, file)| file.as_ref()).for_each(|file| {

@@ -11,7 +11,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use crate::memory_file::MemoryFile;
 
 /// The new file at each changed path, or `None` for a removal. Each path occurs once.
-pub(crate) type MapChange = Vec<(VfsPath, Option<Arc<MemoryFile>>)>;
+pub(crate) type MapChanges = Vec<(VfsPath, Option<Arc<MemoryFile>>)>;
 
 /// A path whose file differs, with the old and the new file.
 pub(crate) type FileDifference<'a> = (&'a VfsPath, Option<&'a Arc<MemoryFile>>, Option<&'a Arc<MemoryFile>>);
@@ -31,7 +31,7 @@ pub(crate) struct FileMap {
 
 /// The entry at a path.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum FileMapEntry<'a> {
+pub(crate) enum FileOrDirectory<'a> {
     File(&'a Arc<MemoryFile>),
     Directory,
 }
@@ -78,11 +78,11 @@ impl FileMap {
     }
 
     /// Returns the entry at `path`; `not_a_directory` if an ancestor is a file.
-    pub(crate) fn lookup(&self, path: &VfsPath) -> Result<Option<FileMapEntry<'_>>> {
+    pub(crate) fn lookup(&self, path: &VfsPath) -> Result<Option<FileOrDirectory<'_>>> {
         if let Some(file) = self.get(path) {
-            Ok(Some(FileMapEntry::File(file)))
+            Ok(Some(FileOrDirectory::File(file)))
         } else if self.is_directory(path) {
-            Ok(Some(FileMapEntry::Directory))
+            Ok(Some(FileOrDirectory::Directory))
         } else if self.is_below_file(path) {
             Err(Error::at(ErrorKind::NotADirectory, path))
         } else {
@@ -91,15 +91,15 @@ impl FileMap {
     }
 
     /// Returns the entry at `path`, or `not_found`.
-    pub(crate) fn find(&self, path: &VfsPath) -> Result<FileMapEntry<'_>> {
+    pub(crate) fn find(&self, path: &VfsPath) -> Result<FileOrDirectory<'_>> {
         self.lookup(path)?.ok_or_else(|| Error::not_found(path))
     }
 
     /// Returns the file at `path`, or an error if there is none.
     pub(crate) fn find_file(&self, path: &VfsPath) -> Result<&Arc<MemoryFile>> {
         match self.find(path)? {
-            FileMapEntry::File(file) => Ok(file),
-            FileMapEntry::Directory => Err(Error::at(ErrorKind::IsADirectory, path)),
+            FileOrDirectory::File(file) => Ok(file),
+            FileOrDirectory::Directory => Err(Error::at(ErrorKind::IsADirectory, path)),
         }
     }
 
@@ -181,7 +181,7 @@ impl FileMap {
     }
 
     /// Applies `change`.
-    pub(crate) fn apply(&mut self, change: MapChange) {
+    pub(crate) fn apply(&mut self, change: MapChanges) {
         for (path, file) in change {
             self.bytes -= self.get(&path).map_or(0, |old| old.size());
             match file {
@@ -197,7 +197,7 @@ impl FileMap {
     }
 
     /// Returns this map with `change` applied.
-    pub(crate) fn with(&self, change: MapChange) -> Self {
+    pub(crate) fn with(&self, change: MapChanges) -> Self {
         let mut changed = self.clone();
         changed.apply(change);
         changed
@@ -371,8 +371,8 @@ mod tests {
     fn lookup_finds_a_file_a_directory_nothing_or_a_path_below_a_file() {
         let files = map(&["/a/b", "/a0"]);
         let meaning = |text: &str| match files.lookup(&path(text)) {
-            Ok(Some(FileMapEntry::File(_))) => "file",
-            Ok(Some(FileMapEntry::Directory)) => "directory",
+            Ok(Some(FileOrDirectory::File(_))) => "file",
+            Ok(Some(FileOrDirectory::Directory)) => "directory",
             Ok(None) => "nothing",
             Err(error) => error.kind().code(),
         };
@@ -395,7 +395,7 @@ mod tests {
     fn a_directory_behind_a_file_is_named_and_its_files_keep_their_paths() {
         let files = map(&["/a", "/a-b", "/a/b"]);
         assert_eq!(children(&files, "/"), ["a", "a-b", "a/ shadowed"]);
-        assert!(matches!(files.find(&path("/a")), Ok(FileMapEntry::File(_))));
+        assert!(matches!(files.find(&path("/a")), Ok(FileOrDirectory::File(_))));
         assert!(files.find_file(&path("/a/b")).is_ok());
         let error = files.lookup(&path("/a/c")).expect_err("below a file");
         assert_eq!((error.kind(), error.path()), (ErrorKind::NotADirectory, Some("/a/c")));

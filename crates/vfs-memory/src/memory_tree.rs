@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, LookupResult, SearchableContent, Sketch, Tree};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, ResolveResult, Result, VfsPath};
 
-use crate::file_map::{DirectoryChild, FileMap, FileMapEntry};
+use crate::file_map::{DirectoryChild, FileMap, FileOrDirectory};
 use crate::memory_file::MemoryFile;
 
 /// The files of one moment. It has no links.
@@ -97,12 +97,12 @@ impl MemoryTree {
 }
 
 impl Tree for MemoryTree {
-    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult> {
         match (self.files.find(path)?, path.parent(), path.name()) {
-            (FileMapEntry::File(_), Some(dir), Some(name)) => {
-                Ok(TreeEntry::File { dir: MemoryDir::new(&self, dir), name: name.to_owned() })
+            (FileOrDirectory::File(_), Some(dir), Some(name)) => {
+                Ok(LookupResult::File { dir: MemoryDir::new(&self, dir), name: name.to_owned() })
             }
-            _ => Ok(TreeEntry::Directory(MemoryDir::new(&self, path.clone()))),
+            _ => Ok(LookupResult::Directory(MemoryDir::new(&self, path.clone()))),
         }
     }
 }
@@ -145,8 +145,8 @@ impl Directory for MemoryDir {
             return Ok(found);
         }
         match self.tree.files.find(path)? {
-            FileMapEntry::Directory => Ok(Self::new(&self.tree, path.clone())),
-            FileMapEntry::File(_) => Err(Error::at(ErrorKind::NotADirectory, path)),
+            FileOrDirectory::Directory => Ok(Self::new(&self.tree, path.clone())),
+            FileOrDirectory::File(_) => Err(Error::at(ErrorKind::NotADirectory, path)),
         }
     }
 
@@ -159,8 +159,8 @@ impl Directory for MemoryDir {
             return Ok(file.info(path));
         }
         Ok(match self.tree.files.find(&path)? {
-            FileMapEntry::File(file) => file.info(path),
-            FileMapEntry::Directory => FileInfo::directory(path),
+            FileOrDirectory::File(file) => file.info(path),
+            FileOrDirectory::Directory => FileInfo::directory(path),
         })
     }
 
@@ -216,9 +216,9 @@ mod tests {
         let names = |dir: &Arc<dyn Directory>| -> Vec<String> {
             dir.list().expect("a listing").iter().map(|(name, _)| name.to_owned()).collect()
         };
-        assert!(matches!(lookup("/"), Ok(TreeEntry::Directory(dir)) if names(&dir) == ["d"]));
-        assert!(matches!(lookup("/d"), Ok(TreeEntry::Directory(dir)) if names(&dir) == ["f"]));
-        assert!(matches!(lookup("/d/f"), Ok(TreeEntry::File { dir, name }) if names(&dir) == ["f"] && name == "f"));
+        assert!(matches!(lookup("/"), Ok(LookupResult::Directory(dir)) if names(&dir) == ["d"]));
+        assert!(matches!(lookup("/d"), Ok(LookupResult::Directory(dir)) if names(&dir) == ["f"]));
+        assert!(matches!(lookup("/d/f"), Ok(LookupResult::File { dir, name }) if names(&dir) == ["f"] && name == "f"));
         assert_eq!(lookup("/x").expect_err("missing").kind(), ErrorKind::NotFound);
         assert_eq!(lookup("/d/f/x").expect_err("below a file").kind(), ErrorKind::NotADirectory);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::Utc;
-use vfs_core::snapshots::{DiffResult, FileChange, SnapshotId, SnapshotInfo, SnapshotRequest};
+use vfs_core::snapshots::{SnapshotDiffEntry, SnapshotDiffResult, SnapshotId, SnapshotInfo, SnapshotRequest};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::file_map::FileMap;
@@ -35,17 +35,17 @@ impl Snapshot {
 
     /// Returns the files that differ between this snapshot and a later one. Contents that both share are not
     /// compared.
-    pub fn diff(&self, later: &Snapshot) -> DiffResult {
+    pub fn diff(&self, later: &Snapshot) -> SnapshotDiffResult {
         let changes = self.files.differences(&later.files);
-        DiffResult::new(changes.filter_map(|(path, old, new)| change(path, old, new)).collect::<Vec<_>>())
+        SnapshotDiffResult::new(changes.filter_map(|(path, old, new)| change(path, old, new)).collect::<Vec<_>>())
     }
 }
 
 /// Returns the change of one file.
-fn change(path: &VfsPath, old: Option<&Arc<MemoryFile>>, new: Option<&Arc<MemoryFile>>) -> Option<FileChange> {
+fn change(path: &VfsPath, old: Option<&Arc<MemoryFile>>, new: Option<&Arc<MemoryFile>>) -> Option<SnapshotDiffEntry> {
     let version = |file: Option<&Arc<MemoryFile>>| file.map(|file| file.version().clone());
     let (before, after) = (version(old), version(new));
-    FileChange::between(
+    SnapshotDiffEntry::between(
         path,
         old.zip(before).map(|(file, version)| (&file.content()[..], version)),
         new.zip(after).map(|(file, version)| (&file.content()[..], version)),

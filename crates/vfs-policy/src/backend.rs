@@ -14,18 +14,19 @@ use vfs_core::operation::{
 };
 use vfs_core::shell::{JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
 use vfs_core::snapshots::{
-    DiffRequest, DiffResult, ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotInfo, SnapshotRequest,
+    ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotDiffRequest, SnapshotDiffResult, SnapshotInfo,
+    SnapshotRequest,
 };
-use vfs_core::transfer::DownloadRequest;
+use vfs_core::transfer::FileDownloadRequest;
 use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
 use vfs_core::watch::{Change, WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileInfo, FileUploadResponse,
-    FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, Layer, LsRequest, LsResult,
-    MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult,
-    ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, UploadRequest,
-    VfsPath, Watch, WriteRequest, WriteResult,
+    ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileInfo, FileUploadRequest,
+    FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, Layer, LsRequest,
+    LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult,
+    ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, VfsPath, Watch,
+    WriteRequest, WriteResult,
 };
 use vfs_search::Pool;
 
@@ -261,7 +262,7 @@ impl Backend for PolicyBackend {
         })
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
         let mut answers = Vec::with_capacity(files.len());
         let (mut permitted, mut places) = (Vec::new(), Vec::new());
         // The inner backend numbers the files of one path, so none of them may be left out before another.
@@ -302,7 +303,7 @@ impl Backend for PolicyBackend {
         let mut answers = Vec::with_capacity(paths.len());
         let (mut permitted, mut places) = (Vec::new(), Vec::new());
         for (place, path) in paths.into_iter().enumerate() {
-            match self.enforcer.permit(cx, DownloadRequest::new(path.clone())).await {
+            match self.enforcer.permit(cx, FileDownloadRequest::new(path.clone())).await {
                 Ok(request) => {
                     permitted.push(request.path);
                     places.push(place);
@@ -419,7 +420,7 @@ impl Snapshots for PolicyBackend {
         self.send(cx, req).await
     }
 
-    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<DiffResult> {
+    async fn diff(&self, cx: &OpContext, req: SnapshotDiffRequest) -> Result<SnapshotDiffResult> {
         self.require_full_access(cx).await?;
         self.send(cx, req).await
     }

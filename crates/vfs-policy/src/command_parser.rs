@@ -11,4 +11,4 @@ mod tests;
 
 pub use self::command_line::CommandLine;
 pub(crate) use self::command_pattern::{CommandPattern, RequestedCommand};
-pub use self::simple_command::{CommandWord, SimpleCommand};
+pub use self::simple_command::{CommandArgument, SimpleCommand};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::time::timeout;
-use vfs_core::links::is_link;
+use vfs_core::is_link::is_link;
 use vfs_core::operation::{Request, RequestRef};
 use vfs_core::{
     Backend, Error, ErrorKind, LsRequest, OpContext, ResolveRequest, ResolveResult, Result, StatRequest, VfsPath,

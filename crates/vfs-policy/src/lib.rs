@@ -21,7 +21,7 @@ mod rule_set;
 
 pub use approval::{Approval, ApprovalQueue, Approver, PendingApproval};
 pub use backend::PolicyBackend;
-pub use command_parser::{CommandLine, CommandWord, SimpleCommand};
+pub use command_parser::{CommandArgument, CommandLine, SimpleCommand};
 pub use explain::Explanation;
 pub use policy::{Decision, Permission, Policy, PolicyHook};
 pub use rule::{HardLinks, Rule, RuleEffect};

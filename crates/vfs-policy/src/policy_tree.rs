@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
-use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, LookupResult, SearchableContent, Sketch, Tree};
 use vfs_core::{Backend, Error, ErrorKind, FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::policy::{Decision, Permission, PolicyHook};
@@ -74,7 +74,7 @@ impl PolicyTree {
 
     /// Replaces `not_a_directory` by `not_found`, as the backend does, unless the file in the way may be read.
     fn without_hidden_files(&self, error: Error, path: &VfsPath) -> Error {
-        let is_file = |at: &VfsPath| matches!(Arc::clone(&self.inner).lookup(at), Ok(TreeEntry::File { .. }));
+        let is_file = |at: &VfsPath| matches!(Arc::clone(&self.inner).lookup(at), Ok(LookupResult::File { .. }));
         let is_readable = || {
             let file = iter::successors(Some(path.clone()), VfsPath::parent).find(is_file);
             let file = file.filter(|file| self.filter.reads(file));
@@ -94,10 +94,10 @@ fn without_files_of_links<T>(answer: Result<T>) -> Result<T> {
 }
 
 impl Tree for PolicyTree {
-    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult> {
         let entry = Arc::clone(&self.inner).lookup(path).map_err(|error| self.without_hidden_files(error, path))?;
         let real = self.real(path)?;
-        let is_directory = matches!(entry, TreeEntry::Directory(_));
+        let is_directory = matches!(entry, LookupResult::Directory(_));
         if !self.filter.shows(path, is_directory) || (real != *path && !self.filter.shows(&real, is_directory)) {
             // Unreadable entries do not exist for a search.
             return Err(Error::not_found(path));
@@ -106,10 +106,10 @@ impl Tree for PolicyTree {
             Arc::new(PolicyDirectory { inner, at, real, filter: Arc::clone(&self.filter) })
         };
         Ok(match entry {
-            TreeEntry::Directory(dir) => TreeEntry::Directory(directory(dir, path.clone(), real)),
-            TreeEntry::File { dir, name } => {
+            LookupResult::Directory(dir) => LookupResult::Directory(directory(dir, path.clone(), real)),
+            LookupResult::File { dir, name } => {
                 let parent = |path: &VfsPath| path.parent().unwrap_or_default();
-                TreeEntry::File { dir: directory(dir, parent(&real), parent(&real)), name }
+                LookupResult::File { dir: directory(dir, parent(&real), parent(&real)), name }
             }
         })
     }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use vfs_core::edit::EditMode;
+use vfs_core::edit::ApplyMode;
 use vfs_core::operation::RequestRef;
 use vfs_core::{VfsPath, WriteMode};
 
@@ -50,7 +50,7 @@ pub(crate) fn required_permissions<'a>(
         RequestRef::CommitWriter(request) => [require(Write, &request.path, Itself), None, None],
         RequestRef::Upload(request) => [require(Write, &request.path, Itself), None, None],
         // The result of an edit reveals parts of the content.
-        RequestRef::Edit(request) if request.mode == EditMode::DryRun => {
+        RequestRef::Edit(request) if request.mode == ApplyMode::DryRun => {
             [require(Read, &request.path, Itself), None, None]
         }
         RequestRef::Edit(request) => {

@@ -145,7 +145,7 @@ struct CompiledRule {
 
 /// Result of an evaluation, with the deciding rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Verdict {
+pub(crate) struct RuleEvaluation {
     pub(crate) effect: RuleEffect,
     /// Index of the deciding rule; `None` for the default.
     pub(crate) rule: Option<usize>,
@@ -220,18 +220,18 @@ impl RuleSet {
         &self.data.rules
     }
 
-    pub(crate) fn decide(&self, query: RuleQuery<'_>) -> Verdict {
+    pub(crate) fn decide(&self, query: RuleQuery<'_>) -> RuleEvaluation {
         let not_understood = query.command.and_then(RequestedCommand::not_understood);
         // Approvals by rules that do not name the operation, or do not understand the command. A later denial takes precedence.
-        let mut ask_verdict: Option<Verdict> = None;
+        let mut ask_verdict: Option<RuleEvaluation> = None;
         let mut is_unclear = false;
         for (index, rule) in self.compiled.iter().enumerate().filter(|(_, rule)| rule.applies(query)) {
-            let verdict = |effect| Verdict { effect, rule: Some(index), not_understood: None };
+            let verdict = |effect| RuleEvaluation { effect, rule: Some(index), not_understood: None };
             let covers = rule.covers_command(query.command);
             if not_understood.is_some() && !rule.commands.is_empty() {
                 let effect = self.data.not_understood;
                 is_unclear |= effect != RuleEffect::Allow;
-                let unclear = Verdict { not_understood, ..verdict(effect) };
+                let unclear = RuleEvaluation { not_understood, ..verdict(effect) };
                 match effect {
                     RuleEffect::Deny if !(covers && rule.effect == RuleEffect::Deny) => return unclear,
                     RuleEffect::Ask => ask_verdict = ask_verdict.or(Some(unclear)),
@@ -252,7 +252,10 @@ impl RuleSet {
             RuleEffect::Allow if query.permission == Permission::Execute => RuleEffect::Deny,
             default => default,
         };
-        stricter(ask_verdict, Verdict { effect, rule: None, not_understood: not_understood.filter(|_| is_unclear) })
+        stricter(
+            ask_verdict,
+            RuleEvaluation { effect, rule: None, not_understood: not_understood.filter(|_| is_unclear) },
+        )
     }
 
     /// Returns the parsed command line of `action`, if it has one and a rule has command patterns.
@@ -267,7 +270,7 @@ impl RuleSet {
         }
     }
 
-    fn decision(&self, verdict: Verdict, query: RuleQuery<'_>) -> Decision {
+    fn decision(&self, verdict: RuleEvaluation, query: RuleQuery<'_>) -> Decision {
         if verdict.effect == RuleEffect::Allow {
             return Decision::Allow;
         }
@@ -300,7 +303,7 @@ impl RuleSet {
     }
 
     /// Returns the reason of `verdict`: the text of the rule, or the part of a command line that is not understood.
-    pub(crate) fn reason(&self, verdict: Verdict) -> Option<String> {
+    pub(crate) fn reason(&self, verdict: RuleEvaluation) -> Option<String> {
         match (verdict.not_understood, verdict.rule) {
             (Some(reason), _) => Some(format!("rules about commands do not understand this command line: {reason}")),
             (None, rule) => self.data.rules.get(rule?)?.reason.clone(),
@@ -333,7 +336,7 @@ fn names_alone(rule: &Rule, change: &str, permission: Permission) -> bool {
 }
 
 /// Returns the stricter of `verdict` and `ask_verdict`, whose effect is to ask.
-fn stricter(ask_verdict: Option<Verdict>, verdict: Verdict) -> Verdict {
+fn stricter(ask_verdict: Option<RuleEvaluation>, verdict: RuleEvaluation) -> RuleEvaluation {
     ask_verdict.filter(|_| verdict.effect != RuleEffect::Deny).unwrap_or(verdict)
 }
 

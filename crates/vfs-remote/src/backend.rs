@@ -11,17 +11,17 @@ use vfs_core::search::{HiddenNames, IgnoreMode};
 use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, StatRequest, TreeProvider,
-    UploadRequest, VfsPath, WriteRequest, WriteResult,
+    FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
+    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest,
+    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, StatRequest,
+    TreeProvider, VfsPath, WriteRequest, WriteResult,
 };
-use vfs_search::{Pool, SearchReach};
+use vfs_search::{Pool, SearchScope};
 
 use crate::config::RemoteConfig;
 use crate::exec::RemoteExec;
 use crate::operations::remote_writer::RemoteWriter;
-use crate::operations::{bulk_transfer, edit, read, remove, stat, transfer, write};
+use crate::operations::{bulk_transfer, edit, read, remove, stat, rename_copy, write};
 use crate::remote_place_client::RemotePlaceClient;
 use crate::tree::directory_listing::ListingDepth;
 use crate::tree::{RemoteTree, everything};
@@ -116,7 +116,7 @@ impl<E: RemoteExec> SandboxBackend<E> {
 
 /// Returns how far the directories below `path` are listed in advance: completely if the search may enter any
 /// directory, else one level.
-fn listing_depth(scope: &SearchReach, path: &VfsPath, all: ListingDepth) -> ListingDepth {
+fn listing_depth(scope: &SearchScope, path: &VfsPath, all: ListingDepth) -> ListingDepth {
     // No pattern can match this name.
     let goes_anywhere = path.child("\u{1}anywhere\u{1}").is_ok_and(|anywhere| scope.reaches(&anywhere));
     if goes_anywhere { all } else { ListingDepth::Level }
@@ -124,13 +124,13 @@ fn listing_depth(scope: &SearchReach, path: &VfsPath, all: ListingDepth) -> List
 
 fn depth_of_glob(req: &GlobRequest) -> ListingDepth {
     let all = everything(req.hidden, req.ignore);
-    SearchReach::of_glob(req).map_or(ListingDepth::Level, |scope| listing_depth(&scope, &req.path, all))
+    SearchScope::of_glob(req).map_or(ListingDepth::Level, |scope| listing_depth(&scope, &req.path, all))
 }
 
 fn depth_of_grep(req: &GrepRequest) -> ListingDepth {
     let all = everything(req.hidden, req.ignore);
     // The search reports an error of the request.
-    SearchReach::of_grep(req).map_or(ListingDepth::Level, |scope| listing_depth(&scope, &req.path, all))
+    SearchScope::of_grep(req).map_or(ListingDepth::Level, |scope| listing_depth(&scope, &req.path, all))
 }
 
 fn depth_of_ls(req: &LsRequest) -> ListingDepth {
@@ -206,11 +206,11 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
     }
 
     async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
-        transfer::rename(&self.place, cx, req).await
+        rename_copy::rename(&self.place, cx, req).await
     }
 
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
-        transfer::copy(&self.place, cx, req).await
+        rename_copy::copy(&self.place, cx, req).await
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
@@ -238,7 +238,7 @@ impl<E: RemoteExec> Backend for SandboxBackend<E> {
         events.inspect(move |_| _ = &guard).boxed()
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
         bulk_transfer::upload(&self.place, cx, files).await
     }
 

@@ -22,10 +22,10 @@ use vfs_core::output::HeadTailBuffer;
 ///
 /// # Behaviour
 ///
-/// * [`run`](Self::run) runs the script by `sh -c` in the place, with the standard input [`stdin`](Invocation::stdin),
+/// * [`run`](Self::run) runs the script by `sh -c` in the place, with the standard input [`stdin`](ScriptInvocation::stdin),
 ///   and returns both outputs byte for byte, with the exit of the script. An exit code other than 0 is a response, not
 ///   an error.
-/// * After [`timeout`](Invocation::timeout), and when the future is dropped, the script and the processes that it
+/// * After [`timeout`](ScriptInvocation::timeout), and when the future is dropped, the script and the processes that it
 ///   started are ended as reliably as the place allows.
 /// * Calls may run concurrently.
 ///
@@ -41,7 +41,7 @@ pub trait RemoteExec: fmt::Debug + fmt::Display + Send + Sync + 'static {
     fn transport(&self) -> TransportLimits;
 
     /// Runs one script to its exit.
-    async fn run(&self, invocation: Invocation) -> Result<RemoteOutput>;
+    async fn run(&self, invocation: ScriptInvocation) -> Result<RemoteOutput>;
 }
 
 /// Limits of a transport.
@@ -65,7 +65,7 @@ impl Default for TransportLimits {
 /// A script to run. `Debug` shows its length and not its text, which may contain secrets.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Invocation {
+pub struct ScriptInvocation {
     /// The text for `sh -c`.
     pub script: String,
     /// The number of bytes at the beginning of the script that other scripts of the same caller share: definitions of
@@ -80,7 +80,7 @@ pub struct Invocation {
     pub max_output_bytes: u64,
     /// The part of a longer output that is retained. Default: the beginning. A transport that cannot retain both ends
     /// retains the beginning.
-    pub keep: OutputRetention,
+    pub keep: RetainedOutputPart,
     /// Whether the script contains values that other users of this machine must not see. If possible, a transport then
     /// passes the script to a client program on its standard input, not as an argument. Default: no.
     pub has_secrets: bool,
@@ -89,7 +89,7 @@ pub struct Invocation {
 /// The part of an output over the limit that is retained.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum OutputRetention {
+pub enum RetainedOutputPart {
     /// The beginning.
     #[default]
     Beginning,
@@ -97,7 +97,7 @@ pub enum OutputRetention {
     Ends,
 }
 
-impl Invocation {
+impl ScriptInvocation {
     /// Creates an invocation of `script`.
     pub fn new(script: impl Into<String>) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl Invocation {
             stdin: Bytes::new(),
             timeout: Duration::from_secs(120),
             max_output_bytes: u64::MAX,
-            keep: OutputRetention::default(),
+            keep: RetainedOutputPart::default(),
             has_secrets: false,
         }
     }
@@ -115,15 +115,15 @@ impl Invocation {
     pub fn keeper(&self) -> HeadTailBuffer {
         let max = usize::try_from(self.max_output_bytes).unwrap_or(usize::MAX);
         match self.keep {
-            OutputRetention::Beginning => HeadTailBuffer::head_only(max),
-            OutputRetention::Ends => HeadTailBuffer::new(max),
+            RetainedOutputPart::Beginning => HeadTailBuffer::head_only(max),
+            RetainedOutputPart::Ends => HeadTailBuffer::new(max),
         }
     }
 }
 
-impl fmt::Debug for Invocation {
+impl fmt::Debug for ScriptInvocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Invocation")
+        f.debug_struct("ScriptInvocation")
             .field("script_bytes", &self.script.len())
             .field("beginning", &self.beginning)
             .field("stdin_bytes", &self.stdin.len())
@@ -161,7 +161,7 @@ impl RemoteOutput {
         Self { stdout, stderr, exit, truncated: false, stdout_bytes, stderr_bytes }
     }
 
-    /// Creates the result of a script whose outputs were collected in these [buffers](Invocation::keeper).
+    /// Creates the result of a script whose outputs were collected in these [buffers](ScriptInvocation::keeper).
     pub fn kept(exit: RemoteExit, stdout: HeadTailBuffer, stderr: HeadTailBuffer) -> Self {
         let (stdout_bytes, stderr_bytes) = (stdout.total(), stderr.total());
         let truncated = stdout.is_cut() || stderr.is_cut();

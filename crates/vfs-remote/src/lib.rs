@@ -35,4 +35,4 @@ pub use exec::container::{ContainerExec, ContainerExecConfig};
 pub use exec::http;
 pub use exec::local::LocalProcess;
 pub use exec::ssh::{HostKeyPolicy, Ssh, SshConfig};
-pub use exec::{Invocation, OutputRetention, RemoteExec, RemoteExit, RemoteOutput, TransportLimits};
+pub use exec::{RemoteExec, RemoteExit, RemoteOutput, RetainedOutputPart, ScriptInvocation, TransportLimits};

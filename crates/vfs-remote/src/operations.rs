@@ -6,7 +6,7 @@ pub(crate) mod read;
 pub(crate) mod remote_staged_content;
 pub(crate) mod remote_writer;
 pub(crate) mod remove;
+pub(crate) mod rename_copy;
 mod shell;
 pub(crate) mod stat;
-pub(crate) mod transfer;
 pub(crate) mod write;

@@ -19,7 +19,7 @@ use self::line_index_cache::LineIndexCache;
 use self::recent_file_cache::RecentFileCache;
 use self::striped_path_locks::StripedPathLocks;
 use crate::config::RemoteConfig;
-use crate::exec::{Invocation, RemoteExec, RemoteOutput};
+use crate::exec::{RemoteExec, RemoteOutput, ScriptInvocation};
 use crate::script::Script;
 use crate::script::error::{is_overtaken, labelled, unanswered};
 use crate::script::place_features::{PlaceFeatures, QUESTIONS};
@@ -138,7 +138,7 @@ impl<E: RemoteExec> RemotePlaceClient<E> {
                 format!("the request needs a script of over {max} bytes, the limit of the transport; request less");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
-        let mut invocation = Invocation::new(script.text);
+        let mut invocation = ScriptInvocation::new(script.text);
         invocation.beginning = script.beginning;
         invocation.stdin = script.stdin;
         invocation.timeout = self.config.timeout;

@@ -73,7 +73,7 @@ impl Script {
     }
 
     /// Appends the walk to the entry at `path`.
-    pub(crate) fn walk(&mut self, how: PathResolution, path: &VfsPath) -> &mut Self {
+    pub(crate) fn walk(&mut self, how: PathResolutionMode, path: &VfsPath) -> &mut Self {
         self.text.push_str("walk ");
         self.text.push_str(how.word());
         for name in path.components() {
@@ -93,7 +93,7 @@ impl Script {
 
 /// The way in which a path is resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PathResolution {
+pub(crate) enum PathResolutionMode {
     /// A link at the end of the path is followed.
     Followed,
     /// A link at the end of the path is the result itself.
@@ -106,14 +106,14 @@ pub(crate) enum PathResolution {
     Wherever,
 }
 
-impl PathResolution {
+impl PathResolutionMode {
     fn word(self) -> &'static str {
         match self {
-            PathResolution::Followed => "f",
-            PathResolution::Entry => "e",
-            PathResolution::MakingFollowed => "mf",
-            PathResolution::MakingEntry => "me",
-            PathResolution::Wherever => "x",
+            PathResolutionMode::Followed => "f",
+            PathResolutionMode::Entry => "e",
+            PathResolutionMode::MakingFollowed => "mf",
+            PathResolutionMode::MakingEntry => "me",
+            PathResolutionMode::Wherever => "x",
         }
     }
 }

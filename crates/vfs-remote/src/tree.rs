@@ -10,14 +10,14 @@ use std::sync::{Arc, OnceLock};
 use bytes::{Buf as _, Bytes};
 use tokio::runtime::Handle;
 use vfs_core::search::{HiddenNames, IgnoreMode};
-use vfs_core::tree::{self, ChildKind, Listing, SearchableContent, Tree, TreeEntry};
+use vfs_core::tree::{self, ChildKind, Listing, LookupResult, SearchableContent, Tree};
 use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveResult, Result, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::operations::read::keeps_changing;
 use crate::operations::stat::{self, facts};
 use crate::remote_place_client::RemotePlaceClient;
-use crate::script::PathResolution;
+use crate::script::PathResolutionMode;
 use crate::script::entry_metadata::{EntryMetadata, special_file};
 use crate::script::reply::Reply;
 use crate::tree::content_prefetcher::{ContentPrefetcher, LARGE};
@@ -81,7 +81,7 @@ impl<E: RemoteExec> RemoteTree<E> {
         stat::refuse_reserved(path)?;
         self.wait(async {
             let mut script = self.place.script(&self.cx, path).await?;
-            script.walk(PathResolution::Followed, path).push("facts");
+            script.walk(PathResolutionMode::Followed, path).push("facts");
             facts(&self.place.query_reply(&self.cx, path, script).await?, path)
         })
     }
@@ -94,15 +94,15 @@ const LINKS: usize = 64;
 const MAX_LINKS: usize = 1024;
 
 impl<E: RemoteExec> Tree for RemoteTree<E> {
-    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult> {
         if self.listed_directories.contains_key(path) {
-            return Ok(TreeEntry::Directory(RemoteDir::new(&self, path.clone())));
+            return Ok(LookupResult::Directory(RemoteDir::new(&self, path.clone())));
         }
         let facts = self.stat_path(path)?;
         Ok(match (facts.kind, path.parent(), path.name()) {
-            (ChildKind::Directory, ..) => TreeEntry::Directory(RemoteDir::new(&self, path.clone())),
+            (ChildKind::Directory, ..) => LookupResult::Directory(RemoteDir::new(&self, path.clone())),
             (ChildKind::File, Some(dir), Some(name)) => {
-                TreeEntry::File { dir: RemoteDir::new(&self, dir), name: name.to_owned() }
+                LookupResult::File { dir: RemoteDir::new(&self, dir), name: name.to_owned() }
             }
             _ => return Err(special_file().with_path(path)),
         })
@@ -157,7 +157,7 @@ impl<E: RemoteExec> RemoteDir<E> {
             let mut paths = Vec::with_capacity(names.len());
             for name in names {
                 let path = self.path.child(name)?;
-                script.push("say '#'\n( T=").walk(PathResolution::Followed, &path).push("facts )");
+                script.push("say '#'\n( T=").walk(PathResolutionMode::Followed, &path).push("facts )");
                 paths.push(path);
             }
             let answer = self.tree.place.query(&self.tree.cx, &self.path, script).await?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use vfs_core::backend::Access;
+use vfs_core::backend::AccessMode;
 use vfs_core::{Error, Result, VfsPath};
 pub use vfs_local::ProtectionLevel;
 use vfs_shell::Limits;
@@ -19,18 +19,18 @@ pub struct Mount {
     /// Path of the directory on the host.
     pub directory: PathBuf,
     /// Whether the directory may be written to.
-    pub access: Access,
+    pub access: AccessMode,
 }
 
 impl Mount {
     /// Returns a writable mount of `directory` at `at`.
     pub fn writable(at: VfsPath, directory: impl Into<PathBuf>) -> Self {
-        Self { at, directory: directory.into(), access: Access::ReadWrite }
+        Self { at, directory: directory.into(), access: AccessMode::ReadWrite }
     }
 
     /// Returns a read-only mount of `directory` at `at`.
     pub fn read_only(at: VfsPath, directory: impl Into<PathBuf>) -> Self {
-        Self { at, directory: directory.into(), access: Access::ReadOnly }
+        Self { at, directory: directory.into(), access: AccessMode::ReadOnly }
     }
 }
 

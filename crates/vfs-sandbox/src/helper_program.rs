@@ -40,12 +40,12 @@ pub(crate) struct HelperTask {
     pub(crate) covers: Vec<(PathBuf, ExpectedCoverTarget)>,
     /// Whether the helper covers the entries listed in [`nested_covers::LIST`], and then applies the filter in
     /// [`FILTER`].
-    pub(crate) nested: HelperCoverStep,
+    pub(crate) nested: HelperCoverMode,
 }
 
 /// Whether the helper mounts covers, and whether it applies the filter afterwards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum HelperCoverStep {
+pub(crate) enum HelperCoverMode {
     #[default]
     None,
     /// The helper mounts the listed covers; the command needs no other filter.
@@ -54,7 +54,7 @@ pub(crate) enum HelperCoverStep {
     ListedBeforeFilter,
 }
 
-impl HelperCoverStep {
+impl HelperCoverMode {
     const OPTIONS: [(Self, &str); 2] =
         [(Self::Listed, "--nested-covers"), (Self::ListedBeforeFilter, "--nested-covers-before-filter")];
 }
@@ -102,7 +102,7 @@ impl HelperTask {
         if let Some(own) = self.own {
             line.extend(["--own".into(), own.to_string().into()]);
         }
-        if let Some((_, option)) = HelperCoverStep::OPTIONS.iter().find(|(nested, _)| *nested == self.nested) {
+        if let Some((_, option)) = HelperCoverMode::OPTIONS.iter().find(|(nested, _)| *nested == self.nested) {
             line.push(option.into());
         }
         for (path, covered) in &self.covers {
@@ -139,7 +139,7 @@ impl HelperTask {
                     task.covers.push((line.next().ok_or("a path is missing")?.into(), covered));
                 }
                 _ if let Some((nested, _)) =
-                    HelperCoverStep::OPTIONS.iter().find(|(_, name)| OsStr::new(name) == option) =>
+                    HelperCoverMode::OPTIONS.iter().find(|(_, name)| OsStr::new(name) == option) =>
                 {
                     task.nested = *nested;
                 }
@@ -174,10 +174,10 @@ impl HelperTask {
             return Err(format!("{path} was replaced while the command was started, which is not run; try again"));
         }
         let filter = match self.nested {
-            HelperCoverStep::ListedBeforeFilter => Some(read_filter()?),
-            HelperCoverStep::None | HelperCoverStep::Listed => None,
+            HelperCoverMode::ListedBeforeFilter => Some(read_filter()?),
+            HelperCoverMode::None | HelperCoverMode::Listed => None,
         };
-        if self.nested != HelperCoverStep::None {
+        if self.nested != HelperCoverMode::None {
             nested_covers::mount_covers()?;
         }
         if let Some(processes) = self.processes {
@@ -305,9 +305,9 @@ mod tests {
             task.rules.grant(grant, format!("/a path/{grant:?}"));
         }
         for (network, nested) in [
-            (Network::Off, HelperCoverStep::None),
-            (Network::Host, HelperCoverStep::Listed),
-            (Network::Host, HelperCoverStep::ListedBeforeFilter),
+            (Network::Off, HelperCoverMode::None),
+            (Network::Host, HelperCoverMode::Listed),
+            (Network::Host, HelperCoverMode::ListedBeforeFilter),
         ] {
             (task.rules.network, task.nested) = (network, nested);
             let mut line = task.arguments();

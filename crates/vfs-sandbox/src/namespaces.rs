@@ -2,7 +2,7 @@
 
 pub(crate) mod bubblewrap;
 pub(crate) mod inherited_files;
-mod nested_entries;
+mod nested_cover_selection;
 pub(crate) mod system_files;
 
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
-use vfs_core::backend::Access;
+use vfs_core::backend::AccessMode;
 use vfs_core::{Error, ErrorKind, Result};
 use vfs_shell::SpawnSpec;
 
@@ -22,17 +22,17 @@ use crate::file_version::FileVersion;
 use crate::helper_program::memfd;
 use crate::helper_program::trusted_programs;
 use crate::helper_program::{
-    self, ENVIRONMENT, ExpectedCoverTarget, FILTER, HelperCoverStep, HelperTask, environment_bytes,
+    self, ENVIRONMENT, ExpectedCoverTarget, FILTER, HelperCoverMode, HelperTask, environment_bytes,
 };
 use crate::landlock::{LandlockAccess, LandlockRules};
 use crate::namespaces::bubblewrap::{
-    BindOver, BindSource, BubblewrapPlan, CommandSession, HostProcessVisibility, NestedCoverRequirements,
+    BindOver, BindSource, BubblewrapPlan, HelperMountSupport, HostProcessVisibility, SetsidMode,
     UserNamespacePrevention, arguments,
 };
 use crate::namespaces::inherited_files::{InheritedFiles, encode_options, no_memory};
-use crate::namespaces::nested_entries::nested_entries;
+use crate::namespaces::nested_cover_selection::nested_entries;
 use crate::namespaces::system_files::{CommandUser, SystemFiles, generated_files};
-use crate::protect::nested_covers::{self, NestedCoverKind, NestedEntry};
+use crate::protect::nested_covers::{self, NestedCoverMethod, NestedEntry};
 use crate::protect::open_mount::{OpenMount, PathCover};
 use crate::protect::placeholders::Placeholders;
 use crate::protect::tree_scan::ScanMatch;
@@ -79,7 +79,7 @@ pub(crate) struct NamespaceSpawner {
 pub(crate) struct CommandSpec<'a> {
     pub(crate) command: &'a str,
     pub(crate) directory: &'a str,
-    pub(crate) session: CommandSession,
+    pub(crate) session: SetsidMode,
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// Path of a file that only the self-test needs: namespaces show it and Landlock does not.
     pub(crate) decoy: Option<&'static str>,
@@ -197,15 +197,15 @@ impl NamespaceSpawner {
         }
         // If the filter denies sockets, the command can start even if one vanishes meanwhile.
         let socket = match config.unix_sockets {
-            UnixSockets::Deny if self.filter.is_some() => NestedCoverKind::DeniedSocket,
-            _ => NestedCoverKind::HiddenFile,
+            UnixSockets::Deny if self.filter.is_some() => NestedCoverMethod::DeniedSocket,
+            _ => NestedCoverMethod::HiddenFile,
         };
         let mut nested_entries = nested_entries(mounts, entries, socket)?;
         if let Some(decoy) = spec.decoy {
             files.push((inherited.add_content(b"decoy\n")?, decoy.into()));
             if self.nested.is_ok() {
                 files.push((inherited.add_content(b"decoy\n")?, COVERED_DECOY.into()));
-                let (path, cover) = (COVERED_DECOY.into(), NestedCoverKind::HiddenFile);
+                let (path, cover) = (COVERED_DECOY.into(), NestedCoverMethod::HiddenFile);
                 nested_entries.push(NestedEntry { path, cover, file: None });
             }
         }
@@ -236,9 +236,9 @@ impl NamespaceSpawner {
             let own = inherited.add(duplicate(helper)?);
             command.push(memfd::path(own).into());
             let nested = match nested {
-                NestedCoverRequirements::None => HelperCoverStep::None,
-                NestedCoverRequirements::Made(_) if self.filter.is_some() => HelperCoverStep::ListedBeforeFilter,
-                NestedCoverRequirements::Made(_) => HelperCoverStep::Listed,
+                HelperMountSupport::None => HelperCoverMode::None,
+                HelperMountSupport::Made(_) if self.filter.is_some() => HelperCoverMode::ListedBeforeFilter,
+                HelperMountSupport::Made(_) => HelperCoverMode::Listed,
             };
             command.extend(HelperTask { own: Some(own), covers: covered, nested, ..task.clone() }.arguments());
         } else {
@@ -265,13 +265,13 @@ impl NamespaceSpawner {
         entries: &[NestedEntry],
         files: &mut Vec<(i32, PathBuf)>,
         inherited: &mut InheritedFiles,
-    ) -> Result<(NestedCoverRequirements, Option<i32>)> {
+    ) -> Result<(HelperMountSupport, Option<i32>)> {
         let command = self.filter.as_ref();
         let covering = match &self.nested {
             Ok(covering) if !entries.is_empty() => covering,
             _ => {
                 return Ok((
-                    NestedCoverRequirements::None,
+                    HelperMountSupport::None,
                     command.map(|filter| inherited.add_content(filter)).transpose()?,
                 ));
             }
@@ -280,7 +280,7 @@ impl NamespaceSpawner {
         if let Some(filter) = command {
             files.push((inherited.add_content(filter)?, FILTER.into()));
         }
-        let made = NestedCoverRequirements::Made(inherited.add_content(b"")?);
+        let made = HelperMountSupport::Made(inherited.add_content(b"")?);
         Ok((made, covering.as_ref().map(|filter| inherited.add_content(filter)).transpose()?))
     }
 
@@ -296,7 +296,7 @@ impl NamespaceSpawner {
                 BindSourcePassing::ByPath => BindSource::Path(mount.directory.join(path.trim_start_matches('/'))),
             };
             let with_access = |source| match mount.access {
-                Access::ReadWrite => BindOver::Writable(source),
+                AccessMode::ReadWrite => BindOver::Writable(source),
                 _ => BindOver::ReadOnly(source),
             };
             let root = status(&mount.root)?;
@@ -364,7 +364,7 @@ fn rules(system: &SystemFiles, config: &SandboxConfig, mounts: &[OpenMount]) -> 
     rules.grant(LandlockAccess::Write, "/dev/shm");
     rules.grant(LandlockAccess::Write, "/tmp");
     for mount in mounts {
-        let grant = if mount.access == Access::ReadWrite { LandlockAccess::Write } else { LandlockAccess::Read };
+        let grant = if mount.access == AccessMode::ReadWrite { LandlockAccess::Write } else { LandlockAccess::Read };
         rules.grant(grant, mount.at.as_str());
     }
     rules

@@ -22,7 +22,7 @@ pub(crate) enum SeccompProfile {
 
 /// Process to which a filter applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FilteredProcess {
+pub(crate) enum FilterTarget {
     /// A command.
     Command,
     /// The helper while it mounts covers, and the first process of the namespaces. The helper adds the filter of commands
@@ -44,7 +44,7 @@ type ArgumentCondition = (u8, SeccompCmpArgLen, SeccompCmpOp, u64);
 pub(crate) fn program(
     profile: SeccompProfile,
     unix_sockets: UnixSockets,
-    process: FilteredProcess,
+    process: FilterTarget,
 ) -> Result<BpfProgram, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| {
         format!("there is no filter for {} processors; it is written for x86_64 and aarch64", std::env::consts::ARCH)
@@ -128,7 +128,7 @@ fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
 fn rules(
     profile: SeccompProfile,
     unix_sockets: UnixSockets,
-    process: FilteredProcess,
+    process: FilterTarget,
 ) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     let (always, conditional): (Vec<_>, Vec<_>) = conditional_denials(profile, unix_sockets, process)
@@ -143,7 +143,7 @@ fn rules(
     }
     // A call without rules is denied with any arguments.
     rules.extend(always.into_iter().map(|(call, _)| call).chain(ALWAYS.iter().copied()).map(|call| (call, Vec::new())));
-    if process == FilteredProcess::Covering {
+    if process == FilterTarget::Covering {
         rules.retain(|call, _| !COVERING.contains(call));
     }
     Ok(rules)
@@ -227,7 +227,7 @@ const FILE_SETATTR: i64 = 469;
 fn conditional_denials(
     profile: SeccompProfile,
     unix_sockets: UnixSockets,
-    process: FilteredProcess,
+    process: FilterTarget,
 ) -> Vec<(i64, Vec<ArgumentCondition>)> {
     let mut denied = Vec::new();
     deny_namespaces(&mut denied, process);
@@ -271,7 +271,7 @@ fn masked(argument: u8, mask: u64, value: u64) -> ArgumentCondition {
 }
 
 /// Denies new namespaces, except the mount namespace of the helper.
-fn deny_namespaces(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>, process: FilteredProcess) {
+fn deny_namespaces(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>, process: FilterTarget) {
     const NEW_TIME: u64 = 0x80;
     let flags = [
         libc::CLONE_NEWNS,
@@ -284,7 +284,7 @@ fn deny_namespaces(denied: &mut Vec<(i64, Vec<ArgumentCondition>)>, process: Fil
     ];
     for flag in flags {
         denied.push((libc::SYS_clone, vec![set(0, flag as u64)]));
-        if process != FilteredProcess::Covering || flag != libc::CLONE_NEWNS {
+        if process != FilterTarget::Covering || flag != libc::CLONE_NEWNS {
             denied.push((libc::SYS_unshare, vec![set(0, flag as u64)]));
         }
     }
@@ -433,7 +433,7 @@ mod tests {
     fn every_reach_has_a_program_that_the_kernel_accepts() {
         for profile in [SeccompProfile::Namespaces, SeccompProfile::HostWithInternet, SeccompProfile::Host] {
             for unix_sockets in [UnixSockets::Deny, UnixSockets::Allow] {
-                let program = program(profile, unix_sockets, FilteredProcess::Command).expect("compiles");
+                let program = program(profile, unix_sockets, FilterTarget::Command).expect("compiles");
                 assert!(program.len() < 4096, "{profile:?}: {}", program.len());
                 assert_eq!(from_bytes(&bytes(&program)).expect("it is whole"), program);
             }
@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn a_call_that_is_always_denied_has_no_conditions() {
-        let rules = rules(SeccompProfile::Host, UnixSockets::Deny, FilteredProcess::Command).expect("rules");
+        let rules = rules(SeccompProfile::Host, UnixSockets::Deny, FilterTarget::Command).expect("rules");
         for call in ALWAYS {
             assert!(rules[call].is_empty(), "call {call}");
         }
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn covers_need_four_calls_that_commands_do_not_get() {
         let rules = |process| rules(SeccompProfile::Namespaces, UnixSockets::Deny, process).expect("rules");
-        let (command, covering) = (rules(FilteredProcess::Command), rules(FilteredProcess::Covering));
+        let (command, covering) = (rules(FilterTarget::Command), rules(FilterTarget::Covering));
         let missing: Vec<i64> = command.keys().filter(|call| !covering.contains_key(call)).copied().collect();
         let mut expected = COVERING;
         expected.sort_unstable();

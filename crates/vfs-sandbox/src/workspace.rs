@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use vfs_core::error::ErrorDetail;
-use vfs_core::snapshots::DiffResult;
+use vfs_core::snapshots::SnapshotDiffResult;
 use vfs_core::{
-    Backend, DeleteRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, Result, StatRequest,
-    UploadRequest, Version, VfsPath, WriteMode, WriteRequest,
+    Backend, DeleteRequest, Error, ErrorKind, FileInfo, FileUploadRequest, LsRequest, OpContext, Problem, Result,
+    StatRequest, Version, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 
-use self::file_comparison::ChangedFile;
+use self::file_comparison::ChangeCandidate;
 use self::private_directory::PrivateDirectory;
 use crate::config::{ProtectedName, ProtectedPath, SandboxConfig};
 
@@ -78,7 +78,7 @@ struct CheckedOutFile {
 #[non_exhaustive]
 pub struct CollectResult {
     /// The changes without conflict.
-    pub changes: DiffResult,
+    pub changes: SnapshotDiffResult,
     /// The changes to files that were changed in the backend, too.
     pub conflicts: Vec<CollectConflict>,
     /// Files that were not collected: because no backend can store them, such as a socket or a link that leads outside, because
@@ -248,7 +248,7 @@ impl Workspace {
             if content.starts_with(b"#!") || content.starts_with(b"\x7fELF") {
                 programs.push(here.clone());
             }
-            uploads.push(UploadRequest::new(here, content));
+            uploads.push(FileUploadRequest::new(here, content));
             versions.push((file.path, version));
         }
         for ((path, there), written) in versions.into_iter().zip(self.files.upload_files(cx, uploads).await) {
@@ -269,7 +269,7 @@ impl Workspace {
     }
 
     /// Adds the change of a file, or its conflict, to `collected`.
-    async fn report_change(&self, cx: &OpContext, one: &ChangedFile, collected: &mut CollectResult) -> Result<()> {
+    async fn report_change(&self, cx: &OpContext, one: &ChangeCandidate, collected: &mut CollectResult) -> Result<()> {
         let actual = self.backend_version(cx, &one.path).await?;
         if actual == one.expected {
             collected.changes.changes.extend(self.read(cx, one).await?.change(one));
@@ -287,7 +287,7 @@ impl Workspace {
     async fn collect_file(
         &mut self,
         cx: &OpContext,
-        one: &ChangedFile,
+        one: &ChangeCandidate,
         collected: &mut CollectResult,
     ) -> Result<Option<CollectConflict>> {
         let result = self.try_collect_file(cx, one, collected).await;
@@ -297,7 +297,7 @@ impl Workspace {
     async fn try_collect_file(
         &mut self,
         cx: &OpContext,
-        one: &ChangedFile,
+        one: &ChangeCandidate,
         collected: &mut CollectResult,
     ) -> Result<Option<CollectConflict>> {
         let sides = self.read(cx, one).await?;
@@ -318,7 +318,7 @@ impl Workspace {
         }
     }
 
-    async fn put(&mut self, cx: &OpContext, one: &ChangedFile, after: Option<(Bytes, Version)>) -> Result<()> {
+    async fn put(&mut self, cx: &OpContext, one: &ChangeCandidate, after: Option<(Bytes, Version)>) -> Result<()> {
         match after {
             Some((content, here)) => {
                 let mode = one.expected.clone().map_or(WriteMode::CreateNew, WriteMode::IfVersion);

@@ -14,9 +14,11 @@ use futures::StreamExt as _;
 use futures::executor::block_on;
 use rustix::fs::{Mode, OFlags};
 use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
-use vfs_core::snapshots::ChangeKind;
+use vfs_core::snapshots::SnapshotDiffKind;
 use vfs_core::watch::{Change, WatchRequest};
-use vfs_core::{Backend, BackendExt as _, ErrorKind, Interceptor, LsResult, OpContext, Result, Truncation, VfsPath};
+use vfs_core::{
+    Backend, BackendExt as _, ErrorKind, Interceptor, LsResult, OpContext, Result, TruncationReason, VfsPath,
+};
 use vfs_local::LocalBackend;
 use vfs_memory::MemoryBackend;
 use vfs_sandbox::{CollectResult, ProtectionLevel, SandboxConfig, Workspace};
@@ -63,7 +65,7 @@ fn collect(workspace: &mut Workspace) -> CollectResult {
     block_on(workspace.collect(&OpContext::new())).expect("it is brought back")
 }
 
-fn changed(collected: &CollectResult) -> Vec<(&str, ChangeKind)> {
+fn changed(collected: &CollectResult) -> Vec<(&str, SnapshotDiffKind)> {
     collected.changes.changes.iter().map(|change| (change.path.as_str(), change.kind)).collect()
 }
 
@@ -89,7 +91,10 @@ fn an_unreadable_file_counts_as_unchanged() {
         set_mode(&here.join("closed"), 0);
         set_mode(&here.join("src"), 0);
         for collected in [changes(&workspace), collect(&mut workspace)] {
-            assert_eq!(changed(&collected), [("/deleted", ChangeKind::Removed), ("/open", ChangeKind::Changed)]);
+            assert_eq!(
+                changed(&collected),
+                [("/deleted", SnapshotDiffKind::Removed), ("/open", SnapshotDiffKind::Changed)]
+            );
             let denied = ErrorKind::PermissionDenied;
             assert_eq!(problems(&collected), [("/closed", denied), ("/src", denied)], "{:?}", collected.problems);
             assert_eq!(collected.conflicts, []);
@@ -99,7 +104,7 @@ fn an_unreadable_file_counts_as_unchanged() {
         }
         set_mode(&here.join("src"), 0o700);
         fs::remove_dir_all(here.join("src")).expect("it is ours");
-        let removed = [("/src/a", ChangeKind::Removed), ("/src/deep/b", ChangeKind::Removed)];
+        let removed = [("/src/a", SnapshotDiffKind::Removed), ("/src/deep/b", SnapshotDiffKind::Removed)];
         assert_eq!(changed(&collect(&mut workspace)), removed, "files that are readable again are collected");
     });
 }
@@ -119,7 +124,10 @@ fn a_file_that_is_too_large_does_not_prevent_the_collection_of_others() {
     fs::write(here.join("other"), "other\n").expect("it is ours");
     fs::remove_file(here.join("deleted")).expect("it is ours");
     for collected in [changes(&workspace), collect(&mut workspace)] {
-        assert_eq!(changed(&collected), [("/deleted", ChangeKind::Removed), ("/other", ChangeKind::Changed)]);
+        assert_eq!(
+            changed(&collected),
+            [("/deleted", SnapshotDiffKind::Removed), ("/other", SnapshotDiffKind::Changed)]
+        );
         assert_eq!(problems(&collected), [("/large", ErrorKind::TooLarge)]);
     }
     assert_eq!(text(&*files, "/large"), "/large\n");
@@ -183,7 +191,7 @@ fn a_moved_file_exists_at_any_moment() {
     let watch = files.as_watch().expect("a change feed");
     let mut events = watch.watch(OpContext::new(), WatchRequest::new(VfsPath::root()));
     let collected = collect(&mut workspace);
-    assert_eq!(changed(&collected), [("/a", ChangeKind::Removed), ("/b", ChangeKind::Added)]);
+    assert_eq!(changed(&collected), [("/a", SnapshotDiffKind::Removed), ("/b", SnapshotDiffKind::Added)]);
     let mut next = || block_on(events.next()).expect("an event").expect("none was lost").change;
     assert!(matches!(next(), Change::Created { path, .. } if path.as_str() == "/b"));
     assert!(matches!(next(), Change::Removed { path, .. } if path.as_str() == "/a"));
@@ -229,7 +237,7 @@ fn protected_paths_are_not_collected() {
     let mut workspace = checkout(&files, parent.path());
     make(workspace.directory());
     for collected in [changes(&workspace), collect(&mut workspace)] {
-        assert_eq!(changed(&collected), [("/.gitignore", ChangeKind::Added), ("/keys", ChangeKind::Added)]);
+        assert_eq!(changed(&collected), [("/.gitignore", SnapshotDiffKind::Added), ("/keys", SnapshotDiffKind::Added)]);
         let denied = ErrorKind::PolicyDenied;
         assert_eq!(problems(&collected), [("/.env", denied), ("/.git", denied)], "{:?}", collected.problems);
     }
@@ -258,7 +266,7 @@ fn protected_names_are_not_collected_at_any_depth() {
         fs::write(here.join(name), "made\n").expect("it is ours");
     }
     for collected in [changes(&workspace), collect(&mut workspace)] {
-        assert_eq!(changed(&collected), [("/app/library/file", ChangeKind::Added)]);
+        assert_eq!(changed(&collected), [("/app/library/file", SnapshotDiffKind::Added)]);
         let denied = ErrorKind::PolicyDenied;
         assert_eq!(problems(&collected), [("/app/.env", denied), ("/app/library/.git", denied)]);
     }
@@ -289,7 +297,7 @@ fn a_link_does_not_reveal_a_hidden_file() {
     symlink("file", here.join("same")).expect("it is new");
     symlink(".git/config", here.join("readable")).expect("it is new");
     let collected = collect(&mut workspace);
-    assert_eq!(changed(&collected), [("/readable", ChangeKind::Added), ("/same", ChangeKind::Added)]);
+    assert_eq!(changed(&collected), [("/readable", SnapshotDiffKind::Added), ("/same", SnapshotDiffKind::Added)]);
     assert_eq!(problems(&collected), [("/leak", ErrorKind::PolicyDenied)]);
 }
 
@@ -369,7 +377,7 @@ impl Interceptor for TruncatedListings {
         let mut result = request.send(inner, cx).await?;
         if let Some(listing) = (&mut result as &mut dyn Any).downcast_mut::<LsResult>() {
             listing.entries.pop();
-            listing.truncated = Some(Truncation::MaxEntries);
+            listing.truncated = Some(TruncationReason::MaxEntries);
         }
         Ok(result)
     }

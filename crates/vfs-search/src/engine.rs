@@ -6,6 +6,6 @@ pub(crate) mod ordered_task_queue;
 pub(crate) mod pool;
 pub(crate) mod pool_stats;
 pub(crate) mod received_item_queue;
+mod run_task;
 pub(crate) mod search;
 pub(crate) mod search_visitor;
-mod worker;

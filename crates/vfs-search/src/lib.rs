@@ -45,11 +45,11 @@ pub use self::ops::open_tree::{grep_stream_in_tree, open_tree};
 pub use self::query::any_of::any_of;
 pub use self::query::file_types::file_type_names;
 pub use self::query::required_literals::required_literals;
-pub use self::query::search_reach::SearchReach;
+pub use self::query::search_scope::SearchScope;
 pub use self::runtime::blocking::{is_starting_thread, run_blocking};
-pub use self::runtime::cancellation::run_until_cancelled;
-#[cfg(target_os = "linux")]
-pub use self::runtime::file_size_signal::FILE_SIZE_SIGNAL;
-pub use self::runtime::file_size_signal::without_size_signal;
 pub use self::runtime::run_to_completion::run_to_completion;
+pub use self::runtime::run_until_cancelled::run_until_cancelled;
+#[cfg(target_os = "linux")]
+pub use self::runtime::sigxfsz::FILE_SIZE_SIGNAL;
+pub use self::runtime::sigxfsz::without_size_signal;
 pub use self::searcher::encoding::is_binary;

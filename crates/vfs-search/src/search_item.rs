@@ -3,7 +3,7 @@
 use std::ops::{AddAssign, ControlFlow};
 
 use vfs_core::search::{MatchedFile, Skipped};
-use vfs_core::{Error, FileInfo, GrepMatch, Problem, Truncation};
+use vfs_core::{Error, FileInfo, GrepMatch, Problem, TruncationReason};
 
 use crate::walk::dir_entries::WalkEntry;
 use crate::walk::walk_findings::WalkFindings;
@@ -90,10 +90,10 @@ impl SearchCounts {
     }
 
     /// Returns the limit that may have cut the results, if any.
-    pub(crate) fn truncated(&self) -> Option<Truncation> {
+    pub(crate) fn truncated(&self) -> Option<TruncationReason> {
         match self {
-            Self { too_many: true, .. } => Some(Truncation::MaxEntries),
-            Self { too_deep: true, .. } => Some(Truncation::Depth),
+            Self { too_many: true, .. } => Some(TruncationReason::MaxEntries),
+            Self { too_deep: true, .. } => Some(TruncationReason::Depth),
             _ => None,
         }
     }

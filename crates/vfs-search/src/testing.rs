@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::executor::block_on;
 use vfs_core::search::GrepSummary;
-use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, LookupResult, SearchableContent, Sketch, Tree};
 use vfs_core::{
     Error, ErrorKind, FileInfo, GlobRequest, GlobResult, GrepEvent, GrepRequest, OpContext, Problem, ResolveResult,
     Result, Version, VfsPath,
@@ -36,7 +36,7 @@ pub(crate) enum Node {
 
 /// The form in which files are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lend {
+pub(crate) enum TestContentSource {
     Bytes,
     /// Through a reader that returns at most this many bytes at a time.
     Reader(usize),
@@ -48,7 +48,7 @@ type Hook = Box<dyn Fn(&str) + Send + Sync>;
 /// A tree in a map that records the calls it receives.
 pub(crate) struct TestTree {
     nodes: BTreeMap<String, Node>,
-    lend: Lend,
+    lend: TestContentSource,
     pub(crate) listed: Mutex<Vec<String>>,
     pub(crate) opened: Mutex<Vec<String>>,
     pub(crate) on_open: Option<Hook>,
@@ -71,7 +71,7 @@ impl TestTree {
         let nodes = nodes.into_iter().map(|(path, node)| (path.to_owned(), node)).collect();
         Self {
             nodes,
-            lend: Lend::Bytes,
+            lend: TestContentSource::Bytes,
             listed: Mutex::default(),
             opened: Mutex::default(),
             on_open: None,
@@ -94,7 +94,7 @@ impl TestTree {
         self
     }
 
-    pub(crate) fn lend(mut self, lend: Lend) -> Self {
+    pub(crate) fn lend(mut self, lend: TestContentSource) -> Self {
         self.lend = lend;
         self
     }
@@ -115,7 +115,7 @@ impl TestTree {
         self
     }
 
-    fn copy(&self, lend: Lend) -> Self {
+    fn copy(&self, lend: TestContentSource) -> Self {
         Self { nodes: self.nodes.clone(), lists_twice: self.lists_twice, ..Self::of([]) }.lend(lend)
     }
 
@@ -161,34 +161,34 @@ impl TestTree {
 }
 
 impl Tree for TestTree {
-    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult> {
         let real = self.resolve(path.as_str())?;
         let kind = self.kind(&real);
-        let open = |path: &str| Arc::new(TestDirectory { tree: Arc::clone(&self), path: path.to_owned() });
+        let open = |path: &str| Arc::new(TestTreeDir { tree: Arc::clone(&self), path: path.to_owned() });
         match kind {
             Some(ChildKind::File) => {
                 let (dir, name) = real.rsplit_once('/').expect("absolute");
-                Ok(TreeEntry::File { dir: open(dir), name: name.to_owned() })
+                Ok(LookupResult::File { dir: open(dir), name: name.to_owned() })
             }
-            Some(ChildKind::Directory) | None => Ok(TreeEntry::Directory(open(&real))),
+            Some(ChildKind::Directory) | None => Ok(LookupResult::Directory(open(&real))),
             Some(_) => Err(Error::at(ErrorKind::Unsupported, path)),
         }
     }
 }
 
 /// A directory of a [`TestTree`], by its path without a slash at the end.
-struct TestDirectory {
+struct TestTreeDir {
     tree: Arc<TestTree>,
     path: String,
 }
 
-impl TestDirectory {
+impl TestTreeDir {
     fn child(&self, name: &str) -> String {
         format!("{}/{name}", self.path)
     }
 }
 
-impl Directory for TestDirectory {
+impl Directory for TestTreeDir {
     fn list(&self) -> Result<Listing> {
         self.tree.listed.lock().expect("not poisoned").push(format!("{}/", self.path));
         if let Some(hook) = &self.tree.on_list {
@@ -270,8 +270,8 @@ impl Directory for TestDirectory {
             None => return Err(Error::new(ErrorKind::NotFound, "nothing is there")),
         };
         let mut opened = match self.tree.lend {
-            Lend::Bytes => bytes.into(),
-            Lend::Reader(step) => {
+            TestContentSource::Bytes => bytes.into(),
+            TestContentSource::Reader(step) => {
                 let size = bytes.len() as u64;
                 let exhausted = Arc::clone(&self.tree.exhausted);
                 SearchableContent::reader(SlowReader { bytes: Cursor::new(bytes), step, exhausted }, size)
@@ -307,9 +307,9 @@ impl Read for SlowReader {
 
 /// Finds entries on the caller's thread and on pools, and asserts that the results agree.
 pub(crate) fn find(tree: &TestTree, req: &GlobRequest) -> Result<GlobResult> {
-    let expected = glob(Arc::new(tree.copy(Lend::Bytes)), &OpContext::new(), req);
+    let expected = glob(Arc::new(tree.copy(TestContentSource::Bytes)), &OpContext::new(), req);
     for workers in [1, 2, 8] {
-        let tree = Arc::new(tree.copy(Lend::Bytes));
+        let tree = Arc::new(tree.copy(TestContentSource::Bytes));
         let found = block_on(glob_on(&Pool::new(workers), tree, OpContext::new(), req.clone()));
         match (&expected, &found) {
             (Ok(expected), Ok(found)) => assert_eq!(found, expected, "{workers} workers: {req:?}"),
@@ -381,18 +381,18 @@ pub(crate) fn run(tree: &TestTree, req: &GrepRequest) -> SearchOutput {
 
 /// Does the same as [`run`], for searches that may fail.
 pub(crate) fn try_run(tree: &TestTree, req: &GrepRequest) -> Result<SearchOutput> {
-    let expected = run_on(Arc::new(tree.copy(Lend::Bytes)), req.clone(), 1, 1);
+    let expected = run_on(Arc::new(tree.copy(TestContentSource::Bytes)), req.clone(), 1, 1);
     for (lend, workers, window) in [
-        (Lend::Bytes, 2, 8),
-        (Lend::Bytes, 8, 32),
-        (Lend::Reader(usize::MAX), 1, 1),
-        (Lend::Reader(usize::MAX), 3, 4),
-        (Lend::Reader(7), 2, 2),
+        (TestContentSource::Bytes, 2, 8),
+        (TestContentSource::Bytes, 8, 32),
+        (TestContentSource::Reader(usize::MAX), 1, 1),
+        (TestContentSource::Reader(usize::MAX), 3, 4),
+        (TestContentSource::Reader(7), 2, 2),
     ] {
         let outcome = run_on(Arc::new(tree.copy(lend)), req.clone(), workers, window);
         assert_eq!(outcome, expected, "{lend:?}, {workers} workers, window {window}: {req:?}");
     }
-    for lend in [Lend::Bytes, Lend::Reader(usize::MAX), Lend::Reader(7)] {
+    for lend in [TestContentSource::Bytes, TestContentSource::Reader(usize::MAX), TestContentSource::Reader(7)] {
         let tree = Arc::new(tree.copy(lend).with_sketch_cache());
         for time in ["first", "second", "third"] {
             let outcome = run_on(Arc::clone(&tree), req.clone(), 2, 8);

@@ -3,8 +3,8 @@
 pub(crate) mod dir_entries;
 pub(crate) mod dir_reader;
 pub(crate) mod ignore_rules;
+pub(crate) mod pending_steps;
 pub(crate) mod sequential_walk;
-pub(crate) mod subtree;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod visibility;

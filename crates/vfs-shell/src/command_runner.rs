@@ -9,7 +9,7 @@ use futures::stream::{self, BoxStream};
 use tokio::sync::mpsc;
 use vfs_core::output::HeadTailBuffer;
 use vfs_core::shell::{
-    FullOutput as FullOutputMode, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, RunMode, StopJobRequest,
+    FullOutputMode, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, RunMode, StopJobRequest,
 };
 use vfs_core::{
     CancelToken, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell,
@@ -17,7 +17,6 @@ use vfs_core::{
 };
 use vfs_local::LocalBackend;
 
-use crate::blocking_pool::current_runtime;
 use crate::command_environment::build_environment;
 use crate::config::ShellConfig;
 use crate::full_output_file::FullOutputFile;
@@ -25,6 +24,7 @@ use crate::job_table::{BackgroundJob, JobTable};
 use crate::output_reader::OutputStream;
 use crate::running_command::{RunningCommand, TerminationReason, run_until_due};
 use crate::spawner::Spawner;
+use crate::tokio_runtime::current_runtime;
 
 /// Number of output events that may wait for the consumer of a stream.
 const EVENT_CHANNEL_CAPACITY: usize = 4;

@@ -59,7 +59,7 @@ pub struct ShellConfig {
     pub job_output_bytes: usize,
     /// Upper bound on [`max_output_bytes`](ExecuteRequest::max_output_bytes) of a request. Default 16 MiB.
     pub max_output_bytes: u64,
-    /// Directory of the files with the [full output](vfs_core::shell::FullOutput::File). Default `/.outputs`.
+    /// Directory of the files with the [full output](vfs_core::shell::FullOutputMode::File). Default `/.outputs`.
     pub full_output_directory: VfsPath,
     /// Upper bound on the bytes of one of these files; a command that prints more is terminated. Default 1 GiB.
     pub max_full_output_bytes: u64,

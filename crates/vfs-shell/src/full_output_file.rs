@@ -14,8 +14,8 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::LocalBackend;
 use vfs_search::without_size_signal;
 
-use crate::blocking_pool::run_blocking;
 use crate::config::ShellConfig;
+use crate::tokio_runtime::run_blocking;
 
 /// Number of buffered bytes at which the buffer is written, and the time after which it is written anyway.
 const FLUSH_THRESHOLD: usize = 256 * 1024;

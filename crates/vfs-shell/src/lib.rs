@@ -7,7 +7,6 @@
 compile_error!("vfs-shell needs Linux: its supervisor finds processes in /proc");
 
 mod async_fd;
-mod blocking_pool;
 mod closed_standard_streams;
 mod command_environment;
 mod command_runner;
@@ -21,6 +20,7 @@ mod process;
 mod pty_input;
 mod running_command;
 mod spawner;
+mod tokio_runtime;
 mod with_shell;
 
 pub use closed_standard_streams::{ClosedStandardStreams, closed_streams};

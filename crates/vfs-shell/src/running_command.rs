@@ -14,13 +14,13 @@ use vfs_core::output::Utf8StreamDecoder;
 use vfs_core::{CancelToken, Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, VfsPath};
 
 use crate::async_fd::register;
-use crate::blocking_pool::run_blocking;
 use crate::config::{OrphanPolicy, ShellConfig};
 use crate::full_output_file::FullOutputFile;
 use crate::output_reader::{self, OutputReadEnds, OutputReader, OutputStream};
 use crate::process::{self, ProcessStartLock, ProgramExit, STATUS_RECORD_BYTES, SupervisedProcess, SupervisorControl};
 use crate::pty_input::PtyInput;
 use crate::spawner::SpawnSpec;
+use crate::tokio_runtime::run_blocking;
 
 /// Time that orphaned processes get to exit by themselves after the command has ended.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(50);

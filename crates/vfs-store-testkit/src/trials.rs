@@ -1,7 +1,7 @@
 //! Named tests of the laws of stores.
 
 use libtest_mimic::{Completion, Failed, Trial};
-use vfs_testkit::harness::run_law;
+use vfs_testkit::law_runner::run_law;
 
 use crate::laws::{STORE, StoreLaw};
 use crate::target::StoreFactory;

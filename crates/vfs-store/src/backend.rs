@@ -25,16 +25,16 @@ use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use vfs_core::backend::OperationIdSupport;
 use vfs_core::chunks::BufferedWriter;
-use vfs_core::edit::EditMode;
+use vfs_core::edit::ApplyMode;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::tree::{OpenTreeRequest, Tree};
 use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, StatRequest, TreeProvider, UploadRequest,
-    VfsPath, Watch, WriteRequest, WriteResult,
+    FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
+    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest,
+    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, StatRequest,
+    TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 pub use self::config::{NamespaceFn, NamespaceSource, StoreConfig};
@@ -215,7 +215,7 @@ impl<S: Store> Backend for StoreBackend<S> {
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
         self.shared.feed_barrier.wait().await;
         let mut view = self.view(cx, &req.path)?;
-        if req.mode != EditMode::DryRun {
+        if req.mode != ApplyMode::DryRun {
             view = view.for_mutation(&req)?;
         }
         view.once(edit::edit(&view, &req)).await
@@ -271,13 +271,13 @@ impl<S: Store> Backend for StoreBackend<S> {
         events.inspect(move |_| _ = &guard).boxed()
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
         self.shared.feed_barrier.wait().await;
         let Some(first) = files.first() else { return Vec::new() };
         match self.view(cx, &first.path) {
             Ok(view) => upload::upload_all(&view, files).await,
             Err(error) => {
-                let failed = |UploadRequest { path, .. }| {
+                let failed = |FileUploadRequest { path, .. }| {
                     let error = error.clone().with_path(&path);
                     FileUploadResponse::failed(path, error)
                 };

@@ -11,7 +11,6 @@ mod content;
 mod disk_reserve_file;
 mod error;
 mod file_rows;
-mod inspect;
 mod interrupt;
 mod list;
 mod operation_records;
@@ -21,6 +20,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 mod trigram_index;
+mod verify;
 
 use std::fmt;
 use std::ops::Range;
@@ -442,7 +442,7 @@ impl Inspect for SqliteStore {
         let guard = InterruptGuard::default();
         let token = guard.token();
         let check = move |connection: &mut Connection| {
-            token.run_interruptible(connection, |connection| inspect::verify(connection, &token))
+            token.run_interruptible(connection, |connection| verify::verify(connection, &token))
         };
         self.inner.readers.run(check).await
     }

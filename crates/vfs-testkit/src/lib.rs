@@ -29,7 +29,7 @@
 
 mod call_counter;
 mod fault_injector;
-pub mod harness;
+pub mod law_runner;
 mod law_tier;
 mod laws;
 pub mod model;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 use vfs_core::{Backend, VfsPath};
 
-use crate::harness::run_law;
+use crate::law_runner::run_law;
 use crate::laws::NAMESPACE;
 
 /// Makes namespaces of one kind, over backends of one kind.

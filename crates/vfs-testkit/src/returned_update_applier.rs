@@ -6,22 +6,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use vfs_core::backend::Mutations;
+use vfs_core::backend::MutationMode;
 use vfs_core::chunks::BufferedWriter;
-use vfs_core::edit::EditMode;
+use vfs_core::edit::ApplyMode;
 use vfs_core::state::{FileData, FilesUpdate};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest, StreamingShell,
-    TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
+    FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
+    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest,
+    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots,
+    StatRequest, StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// The files of an agent's state, as a runtime stores them between two steps.
 type StateFiles = BTreeMap<VfsPath, FileData>;
 
-/// Adapter from [`Mutations::Returned`] to [`Mutations::InPlace`]: the changes that the inner backend returns are applied to the
+/// Adapter from [`MutationMode::Returned`] to [`MutationMode::InPlace`]: the changes that the inner backend returns are applied to the
 /// files at once.
 ///
 /// # Behaviour
@@ -107,8 +107,8 @@ impl fmt::Display for ReturnedUpdateApplier {
 impl Backend for ReturnedUpdateApplier {
     fn capabilities(&self, at: &VfsPath) -> Capabilities {
         let mut capabilities = self.now().capabilities(at);
-        assert_eq!(capabilities.mutations, Mutations::Returned, "the backend does not return its changes");
-        capabilities.mutations = Mutations::InPlace;
+        assert_eq!(capabilities.mutations, MutationMode::Returned, "the backend does not return its changes");
+        capabilities.mutations = MutationMode::InPlace;
         capabilities
     }
 
@@ -144,7 +144,7 @@ impl Backend for ReturnedUpdateApplier {
         let mode = req.mode;
         let mut result = self.now().edit(cx, req).await?;
         match mode {
-            EditMode::DryRun => assert_eq!(result.files_update, None, "a dry run changes nothing"),
+            ApplyMode::DryRun => assert_eq!(result.files_update, None, "a dry run changes nothing"),
             _ => self.apply(&mut result.files_update),
         }
         Ok(result)
@@ -183,7 +183,7 @@ impl Backend for ReturnedUpdateApplier {
         self.now().grep_stream(cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
         let _guard = self.mutation.lock().await;
         let mut answers = self.now().upload_files(cx, files).await;
         let written = answers.iter_mut().filter(|answer| answer.error.is_none());

@@ -9,10 +9,10 @@ use futures::stream::{BoxStream, StreamExt};
 use tokio::task::yield_now;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, Problem, ReadRequest,
-    ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest,
-    StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter, GlobRequest,
+    GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext,
+    OpenWriterRequest, Problem, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult,
+    Result, Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// Wrapper of a backend that checks every result.
@@ -242,7 +242,7 @@ impl Backend for StrictBackend {
             .boxed()
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
         let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
         yield_now().await;
         let answers = self.inner.upload_files(cx, files).await;

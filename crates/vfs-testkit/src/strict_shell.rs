@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use futures::stream::{BoxStream, StreamExt};
 use tokio::task::yield_now;
-use vfs_core::shell::{FullOutput, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, RunMode, StopJobRequest};
+use vfs_core::shell::{
+    FullOutputMode, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, RunMode, StopJobRequest,
+};
 use vfs_core::{
     Backend, Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell, StreamingShell,
 };
@@ -36,7 +38,7 @@ fn check_response(request: &ExecuteRequest, ended: &ExecuteResponse) {
         assert!(text.len() as u64 <= limit.saturating_mul(3), "{} bytes were returned, of {limit}", text.len());
     }
     assert!(!ended.truncated || ended.output_bytes > 0, "nothing cannot be cut");
-    assert_eq!(ended.full_output.is_some(), request.full_output == FullOutput::File, "a file comes by request");
+    assert_eq!(ended.full_output.is_some(), request.full_output == FullOutputMode::File, "a file comes by request");
 }
 
 fn check_job(job: &JobInfo) {

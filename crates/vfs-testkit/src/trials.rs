@@ -1,9 +1,9 @@
 //! Laws as named tests.
 
 use libtest_mimic::{Completion, Failed, Trial};
-use vfs_core::backend::Access;
+use vfs_core::backend::AccessMode;
 
-use crate::harness::run_law;
+use crate::law_runner::run_law;
 use crate::laws::{ALL, Law};
 use crate::target::TargetFactory;
 
@@ -25,7 +25,7 @@ pub fn trials(factory: TargetFactory) -> Vec<Trial> {
 
 fn try_law(factory: &TargetFactory, law: Law) -> Result<Completion, Failed> {
     let target = (factory.make)();
-    if target.backend.capabilities(&target.base).access == Access::ReadOnly {
+    if target.backend.capabilities(&target.base).access == AccessMode::ReadOnly {
         return Ok(Completion::ignored_with("nothing can be written here, and a law begins with files of its own"));
     }
     if let Some(reason) = law.need.missing_in(&target) {

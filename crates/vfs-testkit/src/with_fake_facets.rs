@@ -6,13 +6,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
+use vfs_core::watch::{Change, WatchCursor, WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, BackendExt, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter,
-    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, OpContext, OpenWriterRequest,
-    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, StatRequest,
-    StreamingShell, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
+    ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileInfo, FileUploadRequest,
+    FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult,
+    OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult,
+    Result, Shell, StatRequest, StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// Adds a shell and a change feed to a backend without either, for tests of wrappers around them.
@@ -84,7 +84,7 @@ forward! {
     copy(CopyRequest) -> Result<CopyResult>;
     glob(GlobRequest) -> Result<GlobResult>;
     grep(GrepRequest) -> Result<GrepResult>;
-    upload_files(Vec<UploadRequest>) -> Vec<FileUploadResponse>;
+    upload_files(Vec<FileUploadRequest>) -> Vec<FileUploadResponse>;
     download_files(Vec<VfsPath>) -> Vec<FileDownloadResponse>;
 }
 
@@ -106,7 +106,7 @@ impl StreamingShell for WithFakeFacets {
 
 impl Watch for WithFakeFacets {
     fn watch(&self, _cx: OpContext, _req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
-        let event = WatchEvent::new(Cursor::new("1"), Change::Overflow);
+        let event = WatchEvent::new(WatchCursor::new("1"), Change::Overflow);
         stream::iter([Ok(event)]).chain(stream::pending()).boxed()
     }
 }

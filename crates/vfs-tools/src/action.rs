@@ -6,7 +6,7 @@ use vfs_core::{Backend, OpContext, StatRequest, VfsPath};
 
 use crate::outcome::{FailureKind, ToolOutcome};
 use crate::session::Session;
-use crate::setup::Setup;
+use crate::tool_set_state::ToolSetState;
 
 /// Maximum number of characters of a path in a refusal.
 const MAX_PATH_CHARACTERS: usize = 300;
@@ -32,7 +32,7 @@ pub(crate) struct CallScope<'a> {
     pub(crate) backend: &'a dyn Backend,
     pub(crate) cx: &'a OpContext,
     pub(crate) session: &'a Session,
-    pub(crate) setup: &'a Setup,
+    pub(crate) setup: &'a ToolSetState,
     /// The id that the model gave the call.
     pub(crate) id: Option<&'a str>,
     /// Maximum number of characters of the result.

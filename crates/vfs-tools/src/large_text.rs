@@ -5,21 +5,21 @@ use vfs_core::VfsPath;
 /// A text of which a model sees only a part, as all of it is stored in a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LargeText<'a> {
-    pub(crate) source: TextSource<'a>,
+    pub(crate) source: LargeTextSource<'a>,
     pub(crate) text: &'a str,
     pub(crate) path: &'a VfsPath,
 }
 
 /// The source of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TextSource<'a> {
+pub(crate) enum LargeTextSource<'a> {
     /// A call, with the id that the model gave it.
     Call(Option<&'a str>),
     /// A message of a person.
     Message,
 }
 
-impl<'a> TextSource<'a> {
+impl<'a> LargeTextSource<'a> {
     /// Returns the id of the call.
     pub(crate) fn id(self) -> Option<&'a str> {
         match self {

@@ -29,7 +29,7 @@ pub(crate) struct LineWindow {
 
 /// Why there is no window.
 #[derive(Debug)]
-pub(crate) enum WindowError {
+pub(crate) enum LineWindowError {
     /// The read failed.
     Backend(Error),
     /// The file has `total` lines, and the window starts after them.
@@ -49,7 +49,7 @@ pub(crate) async fn read_lines(
     path: &VfsPath,
     first: u64,
     last: Option<u64>,
-) -> Result<LineWindow, WindowError> {
+) -> Result<LineWindow, LineWindowError> {
     let request = ReadRequest::new(path.clone()).offset(first - 1).max_bytes(MAX_CHARACTERS as u64);
     let request = match last {
         Some(last) => request.limit((last + 1).saturating_sub(first)),
@@ -61,7 +61,7 @@ pub(crate) async fn read_lines(
             Some(ErrorDetail::OffsetOutOfRange { total_lines }) => {
                 return empty_last_line(scope, path, first, last, *total_lines).await;
             }
-            _ => return Err(WindowError::Backend(error)),
+            _ => return Err(LineWindowError::Backend(error)),
         },
     };
     let text = match &result.content {
@@ -69,7 +69,7 @@ pub(crate) async fn read_lines(
         Content::Text(text) => text,
         Content::Binary { mime_type, .. } => {
             let message = format!("the file is not text, but {mime_type} of {} bytes", result.size);
-            return Err(WindowError::Backend(Error::new(ErrorKind::NotText, message)));
+            return Err(LineWindowError::Backend(Error::new(ErrorKind::NotText, message)));
         }
     };
     scope.session.show(path, &result.version, None);
@@ -105,17 +105,17 @@ async fn empty_last_line(
     first: u64,
     last: Option<u64>,
     total: u64,
-) -> Result<LineWindow, WindowError> {
+) -> Result<LineWindow, LineWindowError> {
     if total == 0 {
-        return Err(WindowError::PastEnd { total: 1 });
+        return Err(LineWindowError::PastEnd { total: 1 });
     }
     let request = ReadRequest::new(path.clone()).lines(total - 1, 1).raw();
-    let result = request.send(scope.backend, scope.cx).await.map_err(WindowError::Backend)?;
+    let result = request.send(scope.backend, scope.cx).await.map_err(LineWindowError::Backend)?;
     // In UTF-16, a zero may follow the line break.
     let is_ended = result.content.as_bytes().ends_with(b"\n") || result.content.as_bytes().ends_with(b"\n\0");
     let total = total + u64::from(is_ended);
     if first > total {
-        return Err(WindowError::PastEnd { total });
+        return Err(LineWindowError::PastEnd { total });
     }
     Ok(LineWindow { lines: vec![String::new()], first, total: Some(total), last, next: None, is_line_cut: false })
 }

@@ -6,8 +6,8 @@ use crate::large_text::LargeText;
 use crate::profiles::deepagents::Release;
 use crate::profiles::eino::Language;
 use crate::profiles::{claude_memory, claude_text_editor, deepagents, eino, native};
-use crate::setup::LongTextFormat;
 use crate::tool_definition::ToolDefinition;
+use crate::tool_set_state::LongTextFormat;
 
 /// The names, parameters and words of a set of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! Profiles as data.
 
-mod claude;
+mod claude_common;
 pub(crate) mod claude_memory;
 pub(crate) mod claude_text_editor;
 pub(crate) mod deepagents;

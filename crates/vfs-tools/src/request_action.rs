@@ -7,7 +7,7 @@ use vfs_core::{Error, ErrorKind, ReadRequest, ReadResult, StatRequest, VfsPath, 
 
 use crate::action::{Action, CallScope, Effect};
 use crate::outcome::{Part, ToolOutcome};
-use crate::result_parts::{ResultParts, outcome_of};
+use crate::result_metadata::{ResultMetadata, outcome_of};
 
 /// Maximum size of an image or document that is shown: 10 MiB.
 const MAX_FILE_BYTES: usize = 10 << 20;
@@ -40,7 +40,7 @@ pub(crate) struct RequestAction<R: UnaryRequest, W> {
 
 impl<R, W> RequestAction<R, W>
 where
-    R: UnaryRequest<Output: ResultParts>,
+    R: UnaryRequest<Output: ResultMetadata>,
     W: Send + Sync + 'static,
 {
     /// Creates an action that shows results by `show`, and errors by their own text.
@@ -68,7 +68,7 @@ where
 #[async_trait]
 impl<R, W> Action for RequestAction<R, W>
 where
-    R: UnaryRequest<Output: ResultParts>,
+    R: UnaryRequest<Output: ResultMetadata>,
     W: Send + Sync + 'static,
 {
     fn effect(&self) -> Effect {

@@ -37,12 +37,12 @@ pub(crate) struct Session {
 }
 
 /// Remembers the files that a call has edited until it ends.
-pub(crate) struct EditGuard<'a> {
+pub(crate) struct InterruptedEditGuard<'a> {
     session: &'a Session,
     edited: Vec<VfsPath>,
 }
 
-impl EditGuard<'_> {
+impl InterruptedEditGuard<'_> {
     /// Adds a file that is about to be edited.
     pub(crate) fn add(&mut self, path: &VfsPath) {
         self.edited.push(path.clone());
@@ -54,7 +54,7 @@ impl EditGuard<'_> {
     }
 }
 
-impl Drop for EditGuard<'_> {
+impl Drop for InterruptedEditGuard<'_> {
     fn drop(&mut self) {
         self.session.add_interrupted(std::mem::take(&mut self.edited));
     }
@@ -89,8 +89,8 @@ impl Session {
     }
 
     /// Begins to edit files. If the guard is dropped before its end, the next call names the files.
-    pub(crate) fn begin_edits(&self) -> EditGuard<'_> {
-        EditGuard { session: self, edited: Vec::new() }
+    pub(crate) fn begin_edits(&self) -> InterruptedEditGuard<'_> {
+        InterruptedEditGuard { session: self, edited: Vec::new() }
     }
 
     /// Returns the files with edits of a call that was dropped before its end, once.

@@ -10,12 +10,12 @@ use crate::action::{CallScope, Effect};
 use crate::annotations::Annotations;
 use crate::argument_error::ArgumentError;
 use crate::arguments::Arguments;
-use crate::large_text::TextSource;
+use crate::large_text::LargeTextSource;
 use crate::outcome::{ChangedFile, FailureKind, Part, ToolOutcome};
 use crate::profile::Profile;
 use crate::schema::{SchemaForm, input_schema};
-use crate::setup::{Setup, cut_end, cut_middle};
 use crate::tool_definition::{Needs, ToolDefinition};
+use crate::tool_set_state::{ToolSetState, cut_end, cut_middle};
 
 /// Maximum number of files that a note names, and of the characters of each.
 const MAX_NAMED_FILES: usize = 5;
@@ -32,7 +32,7 @@ pub struct Tool {
     pub(crate) definition: &'static ToolDefinition,
     pub(crate) description: Arc<str>,
     pub(crate) profile: Profile,
-    pub(crate) setup: Arc<Setup>,
+    pub(crate) setup: Arc<ToolSetState>,
 }
 
 impl Tool {
@@ -135,7 +135,7 @@ impl Tool {
             }
             (Needs::Shell, None | Some(FailureKind::Command)) => {
                 let max = if setup.stores_results() { setup.max_long_characters() } else { usize::MAX };
-                let source = TextSource::Call(scope.id);
+                let source = LargeTextSource::Call(scope.id);
                 setup.replace_long_text(scope.cx, source, max_characters.min(max), outcome).await
             }
             (_, None) => {

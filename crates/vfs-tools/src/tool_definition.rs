@@ -16,7 +16,7 @@ pub(crate) struct ToolDefinition {
     /// The type by which Anthropic's API declares the tool, in place of description and schema.
     pub(crate) anthropic_type: Option<&'static str>,
     /// Returns the description, which names only tools that are offered.
-    pub(crate) description: fn(Offered) -> String,
+    pub(crate) description: fn(OfferedCapabilities) -> String,
     /// Returns what a call with these arguments does.
     pub(crate) action: fn(&Arguments) -> Result<Box<dyn Action>, ArgumentError>,
 }
@@ -34,12 +34,12 @@ pub(crate) enum Needs {
 
 /// What is offered to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Offered {
+pub(crate) struct OfferedCapabilities {
     pub(crate) changes: bool,
     pub(crate) shell: bool,
 }
 
-impl Offered {
+impl OfferedCapabilities {
     pub(crate) fn has(self, needs: Needs) -> bool {
         match needs {
             Needs::Files => true,

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use serde_json::Value;
-use vfs_core::backend::Access;
+use vfs_core::backend::AccessMode;
 use vfs_core::operation::OperationClass;
 use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, VfsPath};
 
-use crate::large_text::TextSource;
+use crate::large_text::LargeTextSource;
 use crate::outcome::{FailureKind, MAX_ERROR_CHARACTERS, ToolOutcome};
 use crate::profile::Profile;
 use crate::result_store::ResultStore;
-use crate::setup::Setup;
 use crate::tool::Tool;
 use crate::tool_call::ToolCall;
-use crate::tool_definition::Offered;
+use crate::tool_definition::OfferedCapabilities;
+use crate::tool_set_state::ToolSetState;
 
 /// The tools by which a model uses a backend.
 ///
@@ -51,20 +51,20 @@ use crate::tool_definition::Offered;
 #[derive(Debug, Clone)]
 pub struct ToolSet {
     profile: Profile,
-    setup: Arc<Setup>,
+    setup: Arc<ToolSetState>,
     tools: Vec<Tool>,
 }
 
 impl ToolSet {
     /// Creates the tools of `profile` for `backend`.
     pub fn new(backend: Arc<dyn Backend>, profile: Profile) -> Self {
-        Self::with_setup(profile, Setup::new(backend, profile.max_characters(), profile.long_text_format()))
+        Self::with_setup(profile, ToolSetState::new(backend, profile.max_characters(), profile.long_text_format()))
     }
 
-    fn with_setup(profile: Profile, setup: Setup) -> Self {
+    fn with_setup(profile: Profile, setup: ToolSetState) -> Self {
         let setup = Arc::new(setup);
-        let offered = Offered {
-            changes: setup.files.capabilities(&profile.directory()).access == Access::ReadWrite,
+        let offered = OfferedCapabilities {
+            changes: setup.files.capabilities(&profile.directory()).access == AccessMode::ReadWrite,
             shell: setup.files.as_shell().is_some(),
         };
         let definitions = profile.definitions().iter().filter(|definition| offered.has(definition.needs));
@@ -77,8 +77,8 @@ impl ToolSet {
         Self { tools: tools.collect(), profile, setup }
     }
 
-    fn with_changed_setup(&self, change: impl FnOnce(&mut Setup)) -> Self {
-        let mut setup = Setup::clone(&self.setup);
+    fn with_changed_setup(&self, change: impl FnOnce(&mut ToolSetState)) -> Self {
+        let mut setup = ToolSetState::clone(&self.setup);
         change(&mut setup);
         Self::with_setup(self.profile, setup)
     }
@@ -172,13 +172,13 @@ impl ToolSet {
     /// Shortens the result of another tool of the agent, for the call `id`, as the output of a command is.
     pub async fn shorten_result(&self, cx: &OpContext, id: Option<&str>, text: &str) -> ToolOutcome {
         let max = self.setup.max_characters_of_each(1).min(self.setup.max_long_characters());
-        self.setup.replace_long_text(cx, TextSource::Call(id), max, ToolOutcome::text(text)).await
+        self.setup.replace_long_text(cx, LargeTextSource::Call(id), max, ToolOutcome::text(text)).await
     }
 
     /// Shortens a message of a person that is longer than `max_characters`, as results are. Less than 2,000 counts as 2,000.
     pub async fn shorten_message(&self, cx: &OpContext, text: &str, max_characters: usize) -> ToolOutcome {
         let max = max_characters.max(MAX_ERROR_CHARACTERS);
-        self.setup.replace_long_text(cx, TextSource::Message, max, ToolOutcome::text(text)).await
+        self.setup.replace_long_text(cx, LargeTextSource::Message, max, ToolOutcome::text(text)).await
     }
 
     fn only_reads(&self, call: &ToolCall) -> bool {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use vfs_core::operation::UnaryRequest as _;
-use vfs_core::transfer::DownloadRequest;
+use vfs_core::transfer::FileDownloadRequest;
 use vfs_core::{
     Backend, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, Result, StatRequest, VfsPath, WriteRequest,
 };
@@ -73,7 +73,7 @@ impl ContentStore {
     pub(crate) async fn get(&self, cx: &OpContext, id: &ObjectId) -> Result<Bytes> {
         let path = self.path(id)?;
         let bad = |message| Error::new(ErrorKind::Internal, message).with_path(&path);
-        let response = DownloadRequest::new(path.clone()).send(&*self.backend, cx).await;
+        let response = FileDownloadRequest::new(path.clone()).send(&*self.backend, cx).await;
         match response.map(|response| response.content) {
             Ok(Some(content)) if ObjectId::of(&content) == *id => Ok(content),
             Ok(Some(_)) => Err(bad("the stored content is damaged: its hash is not its name")),

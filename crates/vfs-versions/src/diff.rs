@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vfs_core::snapshots::{DiffRequest, DiffResult, FileChange, SnapshotId};
+use vfs_core::snapshots::{SnapshotDiffEntry, SnapshotDiffRequest, SnapshotDiffResult, SnapshotId};
 use vfs_core::{OpContext, Result, Version, VfsPath};
 
 use crate::content_store::ObjectId;
 use crate::overlay::backend::OverlayBackend;
-use crate::overlay::base_entry::base_entry;
+use crate::overlay::base_access::base_entry;
 use crate::overlay::commit_plan::{base_entry_below_links, file_change};
 use crate::snapshots::caller_files::CallerFiles;
 use crate::snapshots::checkpoint_store::CheckpointStore;
@@ -19,7 +19,7 @@ impl OverlayBackend {
     /// # Errors
     ///
     /// The errors of reading the files.
-    pub async fn diff(&self, cx: &OpContext) -> Result<DiffResult> {
+    pub async fn diff(&self, cx: &OpContext) -> Result<SnapshotDiffResult> {
         let state = self.state();
         let mut changes = Vec::new();
         for path in state.originals.keys() {
@@ -32,7 +32,7 @@ impl OverlayBackend {
             let after = fetch_if_exists(&state.upper, cx, path).await?;
             changes.extend(file_change(path, &before, after.as_ref().map(VersionedContent::as_bytes_and_version)));
         }
-        Ok(DiffResult::new(changes))
+        Ok(SnapshotDiffResult::new(changes))
     }
 }
 
@@ -41,7 +41,11 @@ type ComparedFiles = BTreeMap<VfsPath, (Version, Option<ObjectId>)>;
 
 impl CheckpointStore {
     /// Compares a snapshot with another one or with the present files.
-    pub(crate) async fn compare(&self, files: &CallerFiles<'_>, request: &DiffRequest) -> Result<DiffResult> {
+    pub(crate) async fn compare(
+        &self,
+        files: &CallerFiles<'_>,
+        request: &SnapshotDiffRequest,
+    ) -> Result<SnapshotDiffResult> {
         let before = self.side(files, Some(&request.from)).await?;
         let after = self.side(files, request.to.as_ref()).await?;
         let paths: BTreeSet<_> = before.keys().chain(after.keys()).collect();
@@ -58,13 +62,13 @@ impl CheckpointStore {
             let before = self.side_content(files, path, &before).await?;
             let after = self.side_content(files, path, &after).await?;
             let (before, after) = (before.as_ref(), after.as_ref());
-            changes.extend(FileChange::between(
+            changes.extend(SnapshotDiffEntry::between(
                 path,
                 before.map(VersionedContent::as_bytes_and_version),
                 after.map(VersionedContent::as_bytes_and_version),
             ));
         }
-        Ok(DiffResult::new(changes))
+        Ok(SnapshotDiffResult::new(changes))
     }
 
     /// Returns the files of the snapshot `id`, or the present files.

@@ -1,7 +1,7 @@
 //! Copy-on-write overlay over any backend.
 
 pub(crate) mod backend;
-pub(crate) mod base_entry;
+pub(crate) mod base_access;
 mod commit;
 pub(crate) mod commit_plan;
 mod commit_steps;

@@ -15,7 +15,7 @@ use vfs_core::{Backend, Layer, VfsPath};
 
 pub use self::backend::CheckpointedBackend;
 
-use self::backend::CheckpointInterceptor;
+use self::backend::UndoInterceptor;
 use self::checkpoint_store::CheckpointStore;
 use crate::undo_log::UndoCursor;
 
@@ -137,7 +137,7 @@ impl Checkpoints {
 
     /// Returns `inner` with this layer around it.
     pub fn over(&self, inner: Arc<dyn Backend>) -> CheckpointedBackend {
-        let interceptor = CheckpointInterceptor {
+        let interceptor = UndoInterceptor {
             store: Arc::clone(&self.store),
             cursor: Arc::clone(&self.cursor),
             excluded: self.excluded.clone(),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use vfs_core::links::is_link;
+use vfs_core::is_link::is_link;
 use vfs_core::operation::UnaryRequest as _;
-use vfs_core::transfer::DownloadRequest;
+use vfs_core::transfer::FileDownloadRequest;
 use vfs_core::{
     Backend, DeleteRequest, Error, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest,
 };
@@ -83,7 +83,7 @@ pub(crate) type StoredFiles = BTreeMap<VfsPath, StoredFile>;
 
 /// Returns the file at `path`.
 pub(crate) async fn fetch(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<VersionedContent> {
-    let response = DownloadRequest::new(path.clone()).send(backend, cx).await?;
+    let response = FileDownloadRequest::new(path.clone()).send(backend, cx).await?;
     match (response.content, response.version) {
         (Some(content), Some(version)) => Ok(VersionedContent { content, version }),
         _ => Err(Error::new(ErrorKind::Internal, "the backend gave neither file nor error").with_path(path)),

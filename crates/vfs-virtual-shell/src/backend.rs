@@ -8,10 +8,10 @@ use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-    GrepResult, Layer, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest, StreamingShell,
-    TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
+    FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
+    GrepEvent, GrepRequest, GrepResult, Layer, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest,
+    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots,
+    StatRequest, StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 use crate::config::VirtualShellConfig;
@@ -47,7 +47,7 @@ use crate::job_table::JobTable;
 /// # Errors
 ///
 /// Those of [`Shell`]; `unsupported` for a terminal, for the environment of the serving process, and on a backend whose
-/// changes are [returned](vfs_core::backend::Mutations::Returned) instead of made; `busy` for a background command if the maximum
+/// changes are [returned](vfs_core::backend::MutationMode::Returned) instead of made; `busy` for a background command if the maximum
 /// number of commands runs.
 ///
 /// ```
@@ -153,7 +153,7 @@ impl Backend for VirtualShell {
         self.0.backend.grep_stream(cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
         self.0.backend.upload_files(cx, files).await
     }
 

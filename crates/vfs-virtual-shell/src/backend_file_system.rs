@@ -13,15 +13,15 @@ use async_trait::async_trait;
 use bashkit::{DirEntry, FileSystem, FileSystemExt, FileType, FsLimits, Metadata};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use vfs_core::backend::Access;
+use vfs_core::backend::AccessMode;
 use vfs_core::{
     Backend, CopyRequest, DeleteRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, RenameRequest, StatRequest,
     VfsPath, WriteMode, WriteRequest,
 };
 
 use crate::config::VirtualShellConfig;
+use crate::error_conversion::{shell_error, unsupported_error};
 use crate::script_only_dirs::ScriptOnlyDirs;
-use crate::shell_error::{shell_error, unsupported_error};
 use crate::stop_signal::{ScriptStopSignal, StopReason};
 
 /// Files of one script.
@@ -33,14 +33,14 @@ pub(crate) struct BackendFileSystem {
     pub(crate) stop: Arc<ScriptStopSignal>,
     pub(crate) empty_dirs: ScriptOnlyDirs,
     pub(crate) bytes_read: AtomicU64,
-    pub(crate) cleanup: Arc<CleanupTasks>,
+    pub(crate) cleanup: Arc<UninterruptibleTasks>,
 }
 
 /// Tasks that run to their end also if the script is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct CleanupTasks(Mutex<JoinSet<()>>);
+pub(crate) struct UninterruptibleTasks(Mutex<JoinSet<()>>);
 
-impl CleanupTasks {
+impl UninterruptibleTasks {
     fn lock(&self) -> MutexGuard<'_, JoinSet<()>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,7 +123,7 @@ impl BackendFileSystem {
     /// Creates the directory `path`, whose parent exists.
     async fn make_dir(&self, path: &VfsPath) -> FsResult<()> {
         let capabilities = self.backend.capabilities(path);
-        if capabilities.access == Access::ReadOnly {
+        if capabilities.access == AccessMode::ReadOnly {
             return Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "Read-only file system").into());
         }
         if !capabilities.empty_directories {

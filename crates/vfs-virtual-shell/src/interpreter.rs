@@ -14,16 +14,16 @@ use bashkit::{Bash, ExecOptions, ExecResult, ExecutionLimits, LimitExceeded, Ses
 use futures::future::{Either, select};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::OwnedSemaphorePermit;
-use vfs_core::shell::FullOutput;
+use vfs_core::shell::FullOutputMode;
 use vfs_core::timer::Timer;
 use vfs_core::{Backend, CancelToken, Error, ErrorKind, ExecuteRequest, OpContext, Result};
 
-use crate::backend_file_system::{BackendFileSystem, CleanupTasks};
+use crate::backend_file_system::{BackendFileSystem, UninterruptibleTasks};
 use crate::builtin_guard::{MAX_SCRIPT_BYTES, STACK_BYTES, builtin_guard};
 use crate::config::VirtualShellConfig;
 use crate::output_recorder::{OutputRecorder, write_full_output};
 use crate::output_sink::{OutputSink, OutputStream};
-use crate::runtime_bridge::bridge_runtime;
+use crate::runtime_interceptor::bridge_runtime;
 use crate::script_exit::{ExitCause, ScriptExit};
 use crate::script_only_dirs::ScriptOnlyDirs;
 use crate::stop_signal::{ScriptStopSignal, StopReason, sleep};
@@ -87,7 +87,7 @@ struct ScriptRunner {
     stop: Arc<ScriptStopSignal>,
     sink: Arc<dyn OutputSink>,
     exit_code: Arc<ExitCodeLatch>,
-    cleanup: Arc<CleanupTasks>,
+    cleanup: Arc<UninterruptibleTasks>,
 }
 
 /// Exit code, set once when the script reaches its end or an `exit`. The interpreter itself would wait for background processes.
@@ -155,7 +155,7 @@ impl ScriptRunner {
     }
 
     async fn interpret(&self) -> ScriptExit {
-        let wants_all = self.request.full_output == FullOutput::File;
+        let wants_all = self.request.full_output == FullOutputMode::File;
         let recorder = Arc::new(Mutex::new(OutputRecorder::new(wants_all)));
         let mut exit = {
             let execution = pin!(self.execute(&recorder));

@@ -9,15 +9,15 @@ mod backend;
 mod backend_file_system;
 mod builtin_guard;
 mod config;
+mod error_conversion;
 mod interpreter;
 mod job_table;
 mod output_recorder;
 mod output_sink;
-mod runtime_bridge;
+mod runtime_interceptor;
 mod script_exit;
 mod script_only_dirs;
 mod script_stream;
-mod shell_error;
 mod shell_facet;
 mod stop_signal;
 

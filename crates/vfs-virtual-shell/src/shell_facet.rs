@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures::future::{Either, select};
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use vfs_core::backend::Mutations;
+use vfs_core::backend::MutationMode;
 use vfs_core::output::HeadTailBuffer;
 use vfs_core::shell::{
     BaseEnvironment, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, RunMode, StopJobRequest,
@@ -76,7 +76,7 @@ impl VirtualShellInner {
             let message = "running the command failed: it is longer than 128 KiB; write it to a file and run that";
             return Err(Error::new(ErrorKind::TooLarge, message).with_path(&req.cwd));
         }
-        if self.backend.capabilities(&req.cwd).mutations == Mutations::Returned {
+        if self.backend.capabilities(&req.cwd).mutations == MutationMode::Returned {
             return refuse(
                 "running the command failed: this backend returns changes instead of making them, so a command could not see its own",
             );

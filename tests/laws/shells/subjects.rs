@@ -11,7 +11,7 @@ use vfs_sandbox::{HelperLocation, OsSandbox, SandboxConfig};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 use vfs_store::{SqliteConfig, SqliteStore, StoreBackend};
 use vfs_testkit::ShellFeature::{
-    Background, FullOutput, InheritedEnvironment, Links, Order, Processes, SamePaths, Sessions, Signals, Streaming,
+    Background, FullOutputMode, InheritedEnvironment, Links, Order, Processes, SamePaths, Sessions, Signals, Streaming,
     Terminal,
 };
 use vfs_testkit::{ShellFactory, ShellTarget, Target};
@@ -72,7 +72,8 @@ fn sandbox_is_absent() -> Option<String> {
 /// Commands of a place that can do nothing else.
 pub(crate) fn place(place: Place) -> ShellFactory {
     let factory = ShellFactory::new(place.name(), move || async move {
-        let missing = [Streaming, Background, Terminal, FullOutput, InheritedEnvironment, Order, SamePaths, Sessions];
+        let missing =
+            [Streaming, Background, Terminal, FullOutputMode, InheritedEnvironment, Order, SamePaths, Sessions];
         let target = ShellTarget::new(place.target()).without(&missing);
         let target = target.except("XT17", "the answer is there when the time is over, and not later");
         Ok(match place {

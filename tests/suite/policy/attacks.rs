@@ -7,12 +7,12 @@ use futures::{FutureExt as _, StreamExt as _};
 use vfs_core::multi_modal::MultiModalReadRequest;
 use vfs_core::operation::UnaryRequest as _;
 use vfs_core::search::{EntryKinds, LinkMode};
-use vfs_core::transfer::DownloadRequest;
+use vfs_core::transfer::FileDownloadRequest;
 use vfs_core::tree::{OpenTreeRequest, TreeUse};
 use vfs_core::watch::WatchRequest;
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, ErrorKind, ExecuteRequest, GlobRequest, GrepRequest, LsRequest,
-    ReadRequest, RenameRequest, ResolveRequest, StatRequest, UploadRequest, VfsPath, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, ErrorKind, ExecuteRequest, FileUploadRequest, GlobRequest, GrepRequest,
+    LsRequest, ReadRequest, RenameRequest, ResolveRequest, StatRequest, VfsPath, WriteMode, WriteRequest,
 };
 
 use super::lab::{Lab, Outcome, SECRET};
@@ -41,7 +41,7 @@ async fn read_every_way(lab: &Lab, out: &mut Outcome, at: &str) {
     let (files, cx) = (&*lab.files, &lab.cx);
     out.refused(&files.read(cx, ReadRequest::new(path(at))).await);
     out.refused(&files.read(cx, ReadRequest::new(path(at)).bytes(0, Some(8))).await);
-    out.refused(&DownloadRequest::new(path(at)).send(files, cx).await);
+    out.refused(&FileDownloadRequest::new(path(at)).send(files, cx).await);
     out.refused(&files.grep(cx, GrepRequest::literal("key").path(path(at))).await);
     let reader = files.as_multi_modal().expect("there is one");
     out.refused(&reader.multi_modal_read(cx, MultiModalReadRequest::new(ReadRequest::new(path(at)))).await);
@@ -168,7 +168,7 @@ attacks! {
     }
     an_upload(lab, out) {
         let targets = ["/secrets/new", "/public/link", "/public/dir/new", "/.env", "/alias/secrets/new"];
-        let files = targets.iter().map(|at| UploadRequest::new(path(at), "x")).collect();
+        let files = targets.iter().map(|at| FileUploadRequest::new(path(at), "x")).collect();
         for answer in lab.files.upload_files(&lab.cx, files).await {
             out.refused(&answer.cause.map_or(Ok(answer.version), Err));
         }

@@ -17,7 +17,7 @@ mod third_act;
 use agent_vfs::core::edit;
 use agent_vfs::tools::{Profile, ToolOutcome, ToolSet};
 use agent_vfs::{
-    Backend, BackendExt, EditRequest, GlobRequest, LocalBackend, OpContext, Result, UploadRequest, Version, VfsPath,
+    Backend, BackendExt, EditRequest, FileUploadRequest, GlobRequest, LocalBackend, OpContext, Result, Version, VfsPath,
 };
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ async fn copy_sources(repository: &LocalBackend, files: &LocalBackend) -> Result
     let mut uploads = Vec::new();
     for file in repository.download_files(&cx, paths).await {
         match (file.content, file.cause) {
-            (Some(content), _) => uploads.push(UploadRequest::new(file.path, content)),
+            (Some(content), _) => uploads.push(FileUploadRequest::new(file.path, content)),
             (None, Some(error)) => return Err(error),
             (None, None) => {}
         }

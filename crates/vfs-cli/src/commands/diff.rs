@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use vfs_core::snapshots::{ChangeKind, FileChange};
+use vfs_core::snapshots::{SnapshotDiffEntry, SnapshotDiffKind};
 
 use crate::args::DiffArgs;
 use crate::backend_session::BackendSession;
@@ -36,14 +36,14 @@ pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args
 }
 
 /// Prints the change of a file as one line.
-pub(super) fn print_change(out: &mut StandardOutput, change: &FileChange) -> io::Result<()> {
+pub(super) fn print_change(out: &mut StandardOutput, change: &SnapshotDiffEntry) -> io::Result<()> {
     writeln!(out, "{:8} {}", kind_name(change), escape(change.path.as_str()))
 }
 
-fn kind_name(change: &FileChange) -> &'static str {
+fn kind_name(change: &SnapshotDiffEntry) -> &'static str {
     match change.kind {
-        ChangeKind::Added => "added",
-        ChangeKind::Removed => "removed",
+        SnapshotDiffKind::Added => "added",
+        SnapshotDiffKind::Removed => "removed",
         _ => "changed",
     }
 }

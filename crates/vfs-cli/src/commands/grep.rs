@@ -3,9 +3,9 @@
 use std::io::{self, IsTerminal, Write};
 
 use futures::{FutureExt, StreamExt};
-use vfs_core::search::{BinaryMode, GrepSummary, LineKind, LineSelection, MatchBoundary, MatchSpan, Skipped};
+use vfs_core::search::{BinaryMode, GrepSummary, InvertMatch, LineKind, MatchBoundary, MultilineMode, Skipped};
 use vfs_core::{
-    Backend, CaseMode, ErrorKind, GrepEvent, GrepOutput, GrepRequest, Pattern, StatRequest, Truncation, VfsPath,
+    Backend, CaseMode, ErrorKind, GrepEvent, GrepOutput, GrepRequest, Pattern, StatRequest, TruncationReason, VfsPath,
 };
 
 use crate::args::GrepArgs;
@@ -72,7 +72,7 @@ pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args
             has_unreadable_files |= is_failure(problem.code);
         }
         write_event(out, &mut format, &event)?;
-        if let GrepEvent::End(GrepSummary { truncated: truncated @ Some(Truncation::MaxEntries), .. }) = &event {
+        if let GrepEvent::End(GrepSummary { truncated: truncated @ Some(TruncationReason::MaxEntries), .. }) = &event {
             exit::print_truncation(*truncated);
         }
         if let (GrepEvent::End(summary), 0) = (&event, matches) {
@@ -143,8 +143,8 @@ fn request(
     request.glob = args.glob;
     request.file_types = args.file_types;
     request.boundary = if args.word { MatchBoundary::Word } else { MatchBoundary::Anywhere };
-    request.selection = if args.invert { LineSelection::NonMatching } else { LineSelection::Matching };
-    request.span = if spans_lines { MatchSpan::MultiLine } else { MatchSpan::SingleLine };
+    request.invert = if args.invert { InvertMatch::Yes } else { InvertMatch::No };
+    request.span = if spans_lines { MultilineMode::MultiLine } else { MultilineMode::SingleLine };
     request.binary = if args.text { BinaryMode::Text } else { BinaryMode::Skip };
     request.limit_per_file = args.max_count;
     request.hidden = args.visibility.hidden;

@@ -19,6 +19,7 @@ mod log;
 mod ls;
 mod man;
 mod mounts;
+mod move_copy;
 mod policy;
 mod read;
 mod restore;
@@ -27,7 +28,6 @@ mod sandbox;
 mod stat;
 mod store;
 mod tool;
-mod transfer;
 mod undo;
 mod watch;
 mod write;
@@ -109,8 +109,8 @@ async fn run_on_session(
         Command::Write(args) => write::run(session, out, args).await,
         Command::Edit(args) => edit::run(session, out, args).await,
         Command::Rm(args) => rm::run(session, out, args).await,
-        Command::Mv(args) => transfer::rename(session, out, args).await,
-        Command::Cp(args) => transfer::copy(session, out, args).await,
+        Command::Mv(args) => move_copy::rename(session, out, args).await,
+        Command::Cp(args) => move_copy::copy(session, out, args).await,
         Command::Glob(args) => glob::run(session, out, args).await,
         Command::Grep(args) => grep::run(session, out, args).await,
         Command::Batch(args) => batch::run(session, out, args).await,

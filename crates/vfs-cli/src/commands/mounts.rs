@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vfs_composite::{CompositeBackend, MountInfo};
 use vfs_core::Backend;
-use vfs_core::backend::Access;
+use vfs_core::backend::AccessMode;
 
 use crate::args::MountsArgs;
 use crate::backend_session::BackendSession;
@@ -44,9 +44,9 @@ pub(super) fn run(session: &BackendSession, out: &mut StandardOutput, args: Moun
     Ok(Exit::Success)
 }
 
-fn access(access: Access) -> &'static str {
+fn access(access: AccessMode) -> &'static str {
     match access {
-        Access::ReadOnly => "read-only",
+        AccessMode::ReadOnly => "read-only",
         _ => "read-write",
     }
 }

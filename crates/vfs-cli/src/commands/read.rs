@@ -6,7 +6,9 @@ use std::sync::Arc;
 use futures::TryStreamExt as _;
 use vfs_core::chunks::read_chunks;
 use vfs_core::error::ErrorDetail;
-use vfs_core::{Backend, Error, ErrorKind, ReadRequest, Result as VfsResult, Truncation, Version, VfsPath, format};
+use vfs_core::{
+    Backend, Error, ErrorKind, ReadRequest, Result as VfsResult, TruncationReason, Version, VfsPath, format,
+};
 
 use crate::args::ReadArgs;
 use crate::backend_session::BackendSession;
@@ -37,7 +39,7 @@ pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args
     };
     out.write_all(window.content.as_bytes())?;
     let is_binary = window.encoding.is_none();
-    let has_more = window.truncated.is_some_and(|cause| cause != Truncation::Limit);
+    let has_more = window.truncated.is_some_and(|cause| cause != TruncationReason::Limit);
     if let (true, Some(next)) = (has_more, window.bytes.end) {
         let end = match args.limit {
             Some(limit) if !is_binary => find_line_start(session, &path, args.offset.saturating_add(limit)).await?,

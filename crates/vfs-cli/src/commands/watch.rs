@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use futures::{FutureExt as _, StreamExt as _, stream};
 use vfs_composite::MountInfo;
-use vfs_core::watch::{Change, Cursor, WatchRequest};
+use vfs_core::watch::{Change, WatchCursor, WatchRequest};
 use vfs_core::{Backend, Error, ErrorKind, StatRequest, VfsPath};
 
 use crate::args::WatchArgs;
@@ -20,7 +20,7 @@ pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args
     let watch = session.backend.as_watch().ok_or_else(unsupported)?;
     warn_without_feed(session, &path);
     let mut request = WatchRequest::new(path.clone());
-    request.since = args.since.map(Cursor::new);
+    request.since = args.since.map(WatchCursor::new);
     let mut events = watch.watch(session.cx.clone(), request).fuse();
     // An immediate refusal is more informative than the warning about a missing path.
     let first = events.next().now_or_never().flatten();

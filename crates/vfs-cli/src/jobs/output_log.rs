@@ -52,9 +52,9 @@ mod tests {
     use super::*;
 
     /// The text that was written, and the number of further writes that fail.
-    struct Disk(String, usize);
+    struct FailingWriter(String, usize);
 
-    impl Write for Disk {
+    impl Write for FailingWriter {
         fn write(&mut self, bytes: &[u8]) -> Result<usize> {
             if self.1 > 0 {
                 self.1 -= 1;
@@ -69,8 +69,8 @@ mod tests {
         }
     }
 
-    fn log(remaining: u64, failures: usize) -> OutputLog<Disk> {
-        OutputLog { remaining: Some(remaining), ..OutputLog::new(Disk(String::new(), failures)) }
+    fn log(remaining: u64, failures: usize) -> OutputLog<FailingWriter> {
+        OutputLog { remaining: Some(remaining), ..OutputLog::new(FailingWriter(String::new(), failures)) }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::json;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
-use vfs_composite::{JournalGuard, JournalLock, RecoveryOutcome, RecoveryReport};
+use vfs_composite::{JournalLock, JournalLockGuard, RecoveryOutcome, RecoveryReport};
 use vfs_core::operation::{Intercepted, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::{Backend, BackendExt, Interceptor, OpContext, Operation, RenameRequest, Result};
 
@@ -38,13 +38,13 @@ impl<G> Drop for RecordingGuard<G> {
 
 #[async_trait]
 impl JournalLock for RecordingLock {
-    async fn lock_shared(&self, _cx: &OpContext) -> Result<JournalGuard> {
+    async fn lock_shared(&self, _cx: &OpContext) -> Result<JournalLockGuard> {
         let guard: OwnedRwLockReadGuard<()> = Arc::clone(&self.lock).read_owned().await;
         add_event(&self.events, "shared");
         Ok(Box::new(RecordingGuard { _guard: guard, events: Arc::clone(&self.events) }))
     }
 
-    async fn try_lock_exclusive(&self, _cx: &OpContext) -> Result<Option<JournalGuard>> {
+    async fn try_lock_exclusive(&self, _cx: &OpContext) -> Result<Option<JournalLockGuard>> {
         let guard: OwnedRwLockWriteGuard<()> = match Arc::clone(&self.lock).try_write_owned() {
             Ok(guard) => guard,
             Err(_) => {

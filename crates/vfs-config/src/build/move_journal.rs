@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use vfs_composite::{
-    CompositeBackend, JournalGuard, JournalLock, RecoveredMove, RecoveryObserver, RecoveryOptions, RecoveryOutcome,
+    CompositeBackend, JournalLockGuard, JournalLock, RecoveredMove, RecoveryObserver, RecoveryOptions, RecoveryOutcome,
     RecoveryReport,
 };
 use vfs_core::{Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result, VfsPath};
 use vfs_layers::{AuditOperation, Outcome};
 use vfs_local::{FileLockMode, LocalBackend};
 
-use super::storage_registry::StorageRegistry;
+use super::host_storage_paths::HostStoragePaths;
 use crate::error::{ConfigError, ConfigErrorKind, describe_open_failure};
 use crate::host_storage_location::HostStorageLocation;
 use crate::layer_handle::{AuditLog, LayerHandle, LayerScope};
@@ -50,7 +50,7 @@ impl MoveJournal {
     pub(super) async fn open(
         spec: &NamespaceSpec,
         base: &Path,
-        storage: &mut StorageRegistry,
+        storage: &mut HostStoragePaths,
     ) -> std::result::Result<Self, ConfigError> {
         let default = spec.source.file().map(|_| base.join(DEFAULT_DIRECTORY));
         if let Some(default) = &default {
@@ -83,7 +83,7 @@ impl MoveJournal {
     }
 
     /// Opens the journal in the default directory. The configuration does not require it, so an unusable directory only disables it.
-    async fn open_default(default: &Path, storage: &StorageRegistry) -> Self {
+    async fn open_default(default: &Path, storage: &HostStoragePaths) -> Self {
         match open_directory(default, storage).await {
             Ok(location) => Self { location: Some(location), warnings: Vec::new() },
             Err(mut error) => {
@@ -149,7 +149,7 @@ impl MoveJournal {
 /// agents together with its parents.
 async fn open_directory(
     path: &Path,
-    storage: &StorageRegistry,
+    storage: &HostStoragePaths,
 ) -> std::result::Result<HostStorageLocation, ConfigError> {
     let failed = |error| {
         let message = format!("the journal of moves '{}' cannot be used", path.display());
@@ -265,7 +265,7 @@ struct FileJournalLock {
 
 #[async_trait]
 impl JournalLock for FileJournalLock {
-    async fn lock_shared(&self, cx: &OpContext) -> Result<JournalGuard> {
+    async fn lock_shared(&self, cx: &OpContext) -> Result<JournalLockGuard> {
         match self.files.lock_file(cx, &self.path, FileLockMode::Shared).await {
             Ok(lock) => Ok(Box::new(lock)),
             Err(error) if error.is_temporary() => Err(error),
@@ -276,9 +276,9 @@ impl JournalLock for FileJournalLock {
         }
     }
 
-    async fn try_lock_exclusive(&self, cx: &OpContext) -> Result<Option<JournalGuard>> {
+    async fn try_lock_exclusive(&self, cx: &OpContext) -> Result<Option<JournalLockGuard>> {
         let lock = self.files.try_lock_file(cx, &self.path, FileLockMode::Exclusive).await?;
-        Ok(lock.map(|lock| Box::new(lock) as JournalGuard))
+        Ok(lock.map(|lock| Box::new(lock) as JournalLockGuard))
     }
 }
 

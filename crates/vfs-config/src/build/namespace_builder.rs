@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use vfs_layers::QuotaMeter;
+use vfs_layers::QuotaUsageReader;
 use vfs_policy::{Policy, RuleSet};
 use vfs_versions::{CheckpointedBackend, OverlayBackend};
 
+use super::host_storage_paths::HostStoragePaths;
 use super::mounted_host_directories::MountedHostDirectories;
 use super::protected_host_files::ProtectedHostFiles;
-use super::storage_registry::StorageRegistry;
 use super::store_connections::StoreConnections;
 use crate::layer_handle::{AuditLog, LayerHandle};
 use crate::namespace_spec::NamespaceSpec;
@@ -18,7 +18,7 @@ pub(super) struct NamespaceBuilder<'a> {
     pub(super) spec: &'a NamespaceSpec,
     /// The directory that relative host paths start from.
     pub(super) base: PathBuf,
-    pub(super) storage: StorageRegistry,
+    pub(super) storage: HostStoragePaths,
     pub(super) protection: ProtectedHostFiles,
     pub(super) handles: LayerHandles,
     pub(super) connections: StoreConnections,
@@ -34,14 +34,14 @@ pub(super) struct LayerHandles {
     pub(super) command_policies: Vec<Policy>,
     pub(super) audits: Vec<LayerHandle<AuditLog>>,
     pub(super) checkpoints: Vec<LayerHandle<CheckpointedBackend>>,
-    pub(super) quotas: Vec<LayerHandle<QuotaMeter>>,
+    pub(super) quotas: Vec<LayerHandle<QuotaUsageReader>>,
 }
 
 impl<'a> NamespaceBuilder<'a> {
     pub(super) fn new(
         spec: &'a NamespaceSpec,
         base: PathBuf,
-        storage: StorageRegistry,
+        storage: HostStoragePaths,
         protection: ProtectedHostFiles,
     ) -> Self {
         Self {

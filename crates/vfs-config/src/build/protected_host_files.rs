@@ -7,7 +7,7 @@ use vfs_core::path::PathMapping;
 use vfs_core::{Backend, ErrorKind, Layer as _, VfsPath};
 use vfs_policy::{HardLinks, Policy, Rule, RuleEffect, RuleSet};
 
-use super::storage_registry::{StorageForm, StorageRegistry};
+use super::host_storage_paths::{HostStoragePaths, StorageForm};
 use crate::error::{ConfigError, ConfigErrorKind};
 use crate::host_paths;
 use crate::layer_handle::{LayerHandle, LayerScope};
@@ -27,7 +27,11 @@ pub(super) struct ProtectedHostFiles {
 }
 
 impl ProtectedHostFiles {
-    pub(super) async fn new(spec: &NamespaceSpec, base: &Path, storage: &StorageRegistry) -> Result<Self, ConfigError> {
+    pub(super) async fn new(
+        spec: &NamespaceSpec,
+        base: &Path,
+        storage: &HostStoragePaths,
+    ) -> Result<Self, ConfigError> {
         let mut files: Vec<PathBuf> = spec.source.file().map(Path::to_owned).into_iter().collect();
         let rules_files = spec.tables.all_layers().filter_map(|layer| layer.get_ref().rules_file());
         files.extend(rules_files.map(|file| base.join(file.get_ref())));

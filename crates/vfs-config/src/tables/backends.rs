@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
-use vfs_local::{Confinement, Durability, HardLinks, MountPolicy, PathResolution};
+use vfs_local::{Confinement, Durability, HardLinks, MountPolicy, PathResolutionMode};
 use vfs_store::StoreUrl;
 
 use crate::setting_values::{ByteSize, HostPath, HumanDuration};
@@ -64,7 +64,7 @@ pub(crate) struct StoreBackendTable {
     /// The URL of the store: `sqlite:memories.db` (relative to the directory of this file, and hidden if that is mounted),
     /// `postgres://user@host/database`, `redis://host/0`, `s3://bucket/prefix`. Parameters after a `?` are specific to the store.
     #[schemars(with = "Option<String>")]
-    pub(crate) url: Option<Spanned<RedactedStoreUrl>>,
+    pub(crate) url: Option<Spanned<StoreUrlSetting>>,
     /// The environment variable that contains the URL.
     #[schemars(with = "Option<String>")]
     pub(crate) url_env: Option<Spanned<String>>,
@@ -81,9 +81,9 @@ pub(crate) struct StoreBackendTable {
 
 /// The URL of a store, whose `Debug` form contains no secret.
 #[derive(Debug, Clone)]
-pub(crate) struct RedactedStoreUrl(pub(crate) StoreUrl);
+pub(crate) struct StoreUrlSetting(pub(crate) StoreUrl);
 
-impl<'de> Deserialize<'de> for RedactedStoreUrl {
+impl<'de> Deserialize<'de> for StoreUrlSetting {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         StoreUrl::parse(&text).map(Self).map_err(|error| serde::de::Error::custom(error.message()))
@@ -142,7 +142,7 @@ settings! {
     }
 
     /// How paths are resolved.
-    ResolutionSetting for PathResolution {
+    ResolutionSetting for PathResolutionMode {
         /// By the kernel if it supports that.
         Automatic => Automatic,
         /// One component at a time: slower, with the same confinement.

@@ -85,7 +85,7 @@ pub(crate) struct AuditTable {
     /// Rotated files are never removed. Default: 4 MiB.
     pub(crate) rotate_at: Option<ByteSize>,
     /// Which operations are recorded. Default: `all`.
-    pub(crate) scope: Option<ScopeSetting>,
+    pub(crate) scope: Option<AuditScopeSetting>,
     /// The behaviour if a record cannot be written. Default: `refuse`.
     pub(crate) on_failure: Option<SinkFailureSetting>,
 }
@@ -93,18 +93,18 @@ pub(crate) struct AuditTable {
 /// Which operations are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ScopeSetting {
+pub(crate) enum AuditScopeSetting {
     /// All operations.
     All,
     /// Changes and commands only.
     Changes,
 }
 
-impl From<ScopeSetting> for AuditScope {
-    fn from(setting: ScopeSetting) -> Self {
+impl From<AuditScopeSetting> for AuditScope {
+    fn from(setting: AuditScopeSetting) -> Self {
         match setting {
-            ScopeSetting::All => Self::All,
-            ScopeSetting::Changes => Self::Changes,
+            AuditScopeSetting::All => Self::All,
+            AuditScopeSetting::Changes => Self::Changes,
         }
     }
 }

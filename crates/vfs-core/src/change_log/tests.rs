@@ -32,7 +32,7 @@ fn watch(feed: &ChangeLog, at: &str) -> Events {
     feed.subscribe(OpContext::new(), WatchRequest::new(path(at)))
 }
 
-fn resume(feed: &ChangeLog, cursor: &Cursor) -> Events {
+fn resume(feed: &ChangeLog, cursor: &WatchCursor) -> Events {
     feed.subscribe(OpContext::new(), WatchRequest::default().since(cursor.clone()))
 }
 
@@ -148,7 +148,7 @@ fn a_cursor_of_another_log_is_an_overflow_and_an_invalid_one_an_error() {
     assert_eq!(drain(&mut resume(&feed, &own)), [Change::Overflow], "a number that was never given");
     let texts = ["", ".", "1", "x.1", "0.1", &format!("{name}.01"), &format!("{name}.+1"), &format!("{name}.1 ")];
     for text in texts {
-        let mut events = resume(&feed, &Cursor::new(text));
+        let mut events = resume(&feed, &WatchCursor::new(text));
         let error = events.next().now_or_never().flatten().expect("an answer").expect_err("it is none");
         assert_eq!((error.kind(), error.path()), (ErrorKind::InvalidArgument, Some("/")), "{text:?}");
         assert!(events.next().now_or_never().expect("it is over").is_none());
@@ -161,7 +161,7 @@ fn a_cursor_older_than_the_start_of_a_path_is_an_overflow() {
     let mut events = watch(&feed, "/");
     feed.publish(created("/a"));
     let before = next(&mut events).cursor;
-    let (start, request) = (feed.mark(), |cursor: &Cursor| WatchRequest::default().since(cursor.clone()));
+    let (start, request) = (feed.mark(), |cursor: &WatchCursor| WatchRequest::default().since(cursor.clone()));
     let mut late = feed.subscribe_since(start, OpContext::new(), request(&before));
     let overflow = next(&mut late);
     assert_eq!(overflow.change, Change::Overflow, "although nothing was published since");

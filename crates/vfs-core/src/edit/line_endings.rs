@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memmem, memrchr};
 
-use crate::buffer;
 use crate::error::Result;
+use crate::fallible_alloc;
 
 /// The ending of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(super) fn to_crlf(text: &[u8]) -> Result<Cow<'_, [u8]>> {
     if count == 0 {
         return Ok(Cow::Borrowed(text));
     }
-    let mut converted = buffer::with_capacity(text.len().saturating_add(count))?;
+    let mut converted = fallible_alloc::with_capacity(text.len().saturating_add(count))?;
     let mut copied = 0;
     for at in lone() {
         converted.extend_from_slice(&text[copied..at]);
@@ -69,8 +69,8 @@ impl<'a> LfNormalizedText<'a> {
         if count == 0 {
             return Ok(view);
         }
-        let mut text = buffer::with_capacity(content.len() - count)?;
-        buffer::reserve(&mut view.removed, count)?;
+        let mut text = fallible_alloc::with_capacity(content.len() - count)?;
+        fallible_alloc::reserve(&mut view.removed, count)?;
         let mut copied = 0;
         for at in memmem::find_iter(content, b"\r\n") {
             text.extend_from_slice(&content[copied..at]);
@@ -131,7 +131,7 @@ impl LineEndingCursor<'_> {
 }
 
 /// New text whose line endings adapt to the position at which it is inserted.
-pub(super) struct EndingAdaptiveText<'a> {
+pub(super) struct LineEndingAdaptiveText<'a> {
     /// The positions of each `\n` in the old text.
     old_newlines: Vec<usize>,
     old_length: usize,
@@ -144,7 +144,7 @@ pub(super) struct EndingAdaptiveText<'a> {
     paired: usize,
 }
 
-impl<'a> EndingAdaptiveText<'a> {
+impl<'a> LineEndingAdaptiveText<'a> {
     pub(super) fn new(old: &[u8], new: &'a [u8]) -> Self {
         let adapting: Vec<_> = memchr_iter(b'\n', new)
             .enumerate()

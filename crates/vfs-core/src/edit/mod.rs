@@ -11,7 +11,7 @@ mod similar_lines;
 pub(crate) use self::diff::rename_in_diff;
 
 pub use self::diff::{diff, diff_files};
-pub use crate::requests::{DiffOutput, EditMode, NewLineEndings, Occurrences, Replacement};
+pub use crate::requests::{ApplyMode, DiffInclusion, NewLineEndings, Replacement, ReplacementScope};
 
 use crate::error::{Error, ErrorDetail, ErrorKind, Result};
 use crate::requests::EditRequest;

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use super::line_endings::{self, EndingAdaptiveText, LfNormalizedText};
+use super::line_endings::{self, LfNormalizedText, LineEndingAdaptiveText};
 use super::{check_size, occurrence_lines, replacement_errors};
-use crate::buffer;
 use crate::error::Result;
-use crate::requests::{Encoding, LineEnding, NewLineEndings, Occurrences, Replacement};
+use crate::fallible_alloc;
+use crate::requests::{Encoding, LineEnding, NewLineEndings, Replacement, ReplacementScope};
 use crate::text;
 
 /// A replacement of a list in the encoding of the file.
@@ -101,7 +101,7 @@ fn replace_bytes(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64)
     let unchanged = content.len() as u64 - count * old.len() as u64;
     let size = unchanged.saturating_add(count.saturating_mul(step.new.len() as u64));
     check_size(size, max_size)?;
-    let mut edited = buffer::with_capacity(usize::try_from(size).unwrap_or(usize::MAX))?;
+    let mut edited = fallible_alloc::with_capacity(usize::try_from(size).unwrap_or(usize::MAX))?;
     let mut copied = 0;
     for at in finder.find_iter(content) {
         edited.extend_from_slice(&content[copied..at]);
@@ -117,8 +117,11 @@ fn replace_lines(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64)
     let view = LfNormalizedText::new(content)?;
     check_places(view.text(), old, step)?;
     let finder = memmem::Finder::new(old);
-    let template =
-        if step.is_exact() { EndingAdaptiveText::exact(&step.new) } else { EndingAdaptiveText::new(old, &step.new) };
+    let template = if step.is_exact() {
+        LineEndingAdaptiveText::exact(&step.new)
+    } else {
+        LineEndingAdaptiveText::new(old, &step.new)
+    };
     let mut count = 0;
     let mut size = content.len() as u64;
     let mut endings = view.endings();
@@ -128,7 +131,7 @@ fn replace_lines(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64)
         size = (size - raw.len() as u64).saturating_add(template.length(&mut endings, at) as u64);
     }
     check_size(size, max_size)?;
-    let mut edited = buffer::with_capacity(usize::try_from(size).unwrap_or(usize::MAX))?;
+    let mut edited = fallible_alloc::with_capacity(usize::try_from(size).unwrap_or(usize::MAX))?;
     let mut copied = 0;
     let mut endings = view.endings();
     for at in finder.find_iter(view.text()) {
@@ -141,13 +144,13 @@ fn replace_lines(content: &[u8], old: &[u8], step: &EditStep<'_>, max_size: u64)
     Ok((edited, count))
 }
 
-/// Fails if there is no occurrence, or more than one for [`Occurrences::Unique`].
+/// Fails if there is no occurrence, or more than one for [`ReplacementScope::Unique`].
 fn check_places(haystack: &[u8], old: &[u8], step: &EditStep<'_>) -> Result<()> {
     let Some(first) = memmem::find(haystack, old) else {
         return Err(replacement_errors::no_match(haystack, step));
     };
     let is_unique = || memmem::find(&haystack[first + 1..], old).is_none();
-    if step.replacement.occurrences == Occurrences::All || is_unique() {
+    if step.replacement.occurrences == ReplacementScope::All || is_unique() {
         return Ok(());
     }
     Err(replacement_errors::not_unique(&occurrence_lines::find_overlapping(haystack, old), step))

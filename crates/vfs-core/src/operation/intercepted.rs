@@ -18,12 +18,12 @@ use crate::error::Result;
 use crate::facets::{MultiModalReadRequest, MultiModalReadResult, MultiModalReader, Snapshots, TreeProvider, Watch};
 use crate::path::VfsPath;
 use crate::requests::{
-    CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DiffResult,
-    DownloadRequest, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter,
+    CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadRequest, FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter,
     ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, OpenTreeRequest,
     OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult,
-    RestoreRequest, SnapshotInfo, SnapshotRequest, StatRequest, UploadRequest, WatchEvent, WatchRequest, WriteRequest,
-    WriteResult,
+    RestoreRequest, SnapshotDiffRequest, SnapshotDiffResult, SnapshotInfo, SnapshotRequest, StatRequest, WatchEvent,
+    WatchRequest, WriteRequest, WriteResult,
 };
 use crate::shell::{
     ExecuteEvent, ExecuteRequest, ExecuteResponse, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, Shell,
@@ -134,7 +134,7 @@ impl<I: Interceptor> Backend for Intercepted<I> {
         self.stream(cx, GrepStreamRequest(req), None)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
         let mut answers = Vec::with_capacity(files.len());
         let mut contexts = UploadContexts::new(cx);
         for file in files {
@@ -153,7 +153,7 @@ impl<I: Interceptor> Backend for Intercepted<I> {
     async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
         let mut answers = Vec::with_capacity(paths.len());
         for path in paths {
-            let answer = self.call(cx, DownloadRequest::new(path.clone())).await;
+            let answer = self.call(cx, FileDownloadRequest::new(path.clone())).await;
             answers.push(answer.unwrap_or_else(|error| FileDownloadResponse::failed(path, error)));
         }
         answers
@@ -242,7 +242,7 @@ impl<I: Interceptor> Snapshots for Intercepted<I> {
         self.call(cx, req).await
     }
 
-    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<DiffResult> {
+    async fn diff(&self, cx: &OpContext, req: SnapshotDiffRequest) -> Result<SnapshotDiffResult> {
         self.call(cx, req).await
     }
 }

@@ -16,12 +16,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::facets::{MultiModalReadRequest, MultiModalReadResult};
 use crate::path::VfsPath;
 use crate::requests::{
-    CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DiffResult,
-    DownloadRequest, EditMode, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter,
+    ApplyMode, CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadRequest, FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter,
     ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, OpenTreeRequest,
     OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult,
-    RestoreRequest, SnapshotInfo, SnapshotRequest, StatRequest, TransferMode, UploadRequest, WatchEvent, WatchRequest,
-    WriteMode, WriteRequest, WriteResult,
+    RestoreRequest, SnapshotDiffRequest, SnapshotDiffResult, SnapshotInfo, SnapshotRequest, StatRequest,
+    TransferTargetMode, WatchEvent, WatchRequest, WriteMode, WriteRequest, WriteResult,
 };
 use crate::shell::{
     ExecuteEvent, ExecuteRequest, ExecuteResponse, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest,
@@ -314,9 +314,9 @@ requests! {
     GrepStream "grep_stream" GrepStreamRequest => stream GrepEvent, [0.path],
         |self, backend, cx| backend.grep_stream(cx, self.0);
     /// One file of [`Backend::upload_files`].
-    Upload "upload" UploadRequest => unary FileUploadResponse, [path], |self, backend, cx| upload(self, backend, cx).boxed();
+    Upload "upload" FileUploadRequest => unary FileUploadResponse, [path], |self, backend, cx| upload(self, backend, cx).boxed();
     /// One file of [`Backend::download_files`].
-    Download "download" DownloadRequest => unary FileDownloadResponse, [path],
+    Download "download" FileDownloadRequest => unary FileDownloadResponse, [path],
         |self, backend, cx| download(self, backend, cx).boxed();
     /// [`MultiModalReader::multi_modal_read`](crate::MultiModalReader::multi_modal_read).
     MultiModalRead "multi_modal_read" MultiModalReadRequest => unary MultiModalReadResult, [read.path],
@@ -352,7 +352,7 @@ requests! {
     Forget "forget" ForgetRequest => unary (), [],
         |self, backend, cx| unary(backend.as_snapshots(), SNAPSHOTS, |it| it.forget(cx, self));
     /// [`Snapshots::diff`](crate::Snapshots::diff).
-    Diff "diff" DiffRequest => unary DiffResult, [],
+    Diff "diff" SnapshotDiffRequest => unary SnapshotDiffResult, [],
         |self, backend, cx| unary(backend.as_snapshots(), SNAPSHOTS, |it| it.diff(cx, self));
     /// [`Watch::watch`](crate::Watch::watch).
     Watch "watch" WatchRequest => stream WatchEvent, [path],
@@ -414,13 +414,13 @@ fn pair<const N: usize>(paths: [&VfsPath; N]) -> [Option<&VfsPath>; 2] {
     pair
 }
 
-async fn upload(file: UploadRequest, backend: &dyn Backend, cx: &OpContext) -> Result<FileUploadResponse> {
+async fn upload(file: FileUploadRequest, backend: &dyn Backend, cx: &OpContext) -> Result<FileUploadResponse> {
     let path = file.path.clone();
     let mut response = backend.upload_files(cx, vec![file]).await.pop().ok_or_else(|| no_response(&path))?;
     response.cause.take().map_or(Ok(response), Err)
 }
 
-async fn download(request: DownloadRequest, backend: &dyn Backend, cx: &OpContext) -> Result<FileDownloadResponse> {
+async fn download(request: FileDownloadRequest, backend: &dyn Backend, cx: &OpContext) -> Result<FileDownloadResponse> {
     let path = request.path;
     let answers = backend.download_files(cx, vec![path.clone()]).await;
     let mut response = answers.into_iter().next().ok_or_else(|| no_response(&path))?;
@@ -456,7 +456,7 @@ impl RequestRef<'_> {
             | RequestRef::Copy(_)
             | RequestRef::Upload(_)
             | RequestRef::Restore(_) => OperationClass::Write,
-            RequestRef::Edit(edit) if edit.mode == EditMode::Apply => OperationClass::Write,
+            RequestRef::Edit(edit) if edit.mode == ApplyMode::Apply => OperationClass::Write,
             RequestRef::Execute(_) | RequestRef::ExecuteStream(_) | RequestRef::StopJob(_) => OperationClass::Execute,
             _ => OperationClass::Read,
         }
@@ -467,7 +467,7 @@ impl RequestRef<'_> {
     pub fn is_idempotent(self) -> bool {
         match self {
             RequestRef::Write(write) => write.mode == WriteMode::Overwrite,
-            RequestRef::Copy(copy) => copy.mode == TransferMode::Overwrite,
+            RequestRef::Copy(copy) => copy.mode == TransferTargetMode::Overwrite,
             RequestRef::OpenWriter(_) | RequestRef::Upload(_) | RequestRef::Restore(_) => true,
             RequestRef::Snapshot(_) | RequestRef::Forget(_) => false,
             request => request.class() == OperationClass::Read,

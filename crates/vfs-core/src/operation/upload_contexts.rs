@@ -36,12 +36,12 @@ use crate::requests::FileUploadResponse;
 #[derive(Debug)]
 pub struct UploadContexts<'a> {
     cx: &'a OpContext,
-    paths: HashMap<VfsPath, FilesOfPath>,
+    paths: HashMap<VfsPath, UploadPathState>,
 }
 
 /// The files of an upload that have one path.
 #[derive(Debug, Default)]
-struct FilesOfPath {
+struct UploadPathState {
     /// Number of files so far.
     count: usize,
     failure: Option<Error>,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::agent_state::FilesUpdate;
-use super::file_info::Version;
+use super::version::Version;
 use super::wire;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
@@ -100,7 +100,7 @@ pub struct DeleteResult {
     pub path: VfsPath,
     /// The number of files and links that were deleted, without directories.
     pub files: u64,
-    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::backend::Mutations::Returned).
+    /// The update to merge into the caller's state, from a backend with [`MutationMode::Returned`](crate::backend::MutationMode::Returned).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_update: Option<FilesUpdate>,
 }
@@ -116,7 +116,7 @@ impl DeleteResult {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum TransferMode {
+pub enum TransferTargetMode {
     /// Fails with `already_exists`.
     #[default]
     CreateNew,
@@ -164,21 +164,21 @@ macro_rules! transfer {
             pub from: VfsPath,
             /// The target. Missing parent directories are created.
             pub to: VfsPath,
-            /// How an existing target is treated. Default: [`TransferMode::CreateNew`].
+            /// How an existing target is treated. Default: [`TransferTargetMode::CreateNew`].
             #[serde(default, deserialize_with = "wire::or_default")]
-            pub mode: TransferMode,
+            pub mode: TransferTargetMode,
         }
 
         impl $request {
             /// Creates a request from `from` to `to`, which must not exist.
             pub fn new(from: VfsPath, to: VfsPath) -> Self {
-                Self { from, to, mode: TransferMode::CreateNew }
+                Self { from, to, mode: TransferTargetMode::CreateNew }
             }
 
             /// Replaces an existing target.
             #[must_use]
             pub fn overwrite(mut self) -> Self {
-                self.mode = TransferMode::Overwrite;
+                self.mode = TransferTargetMode::Overwrite;
                 self
             }
         }
@@ -195,7 +195,7 @@ macro_rules! transfer {
             pub replaced: bool,
             $($extra)*
             /// The update to merge into the caller's state, from a backend with
-            /// [`Mutations::Returned`](crate::backend::Mutations::Returned).
+            /// [`MutationMode::Returned`](crate::backend::MutationMode::Returned).
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub files_update: Option<FilesUpdate>,
         }

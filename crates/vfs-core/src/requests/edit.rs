@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::agent_state::FilesUpdate;
-use super::file_info::Version;
+use super::version::Version;
 use super::wire;
 use crate::path::VfsPath;
 
@@ -11,7 +11,7 @@ use crate::path::VfsPath;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Occurrences {
+pub enum ReplacementScope {
     /// The only occurrence; more than one is an error.
     #[default]
     Unique,
@@ -46,7 +46,7 @@ pub struct Replacement {
     pub new: String,
     /// The occurrences to replace. Default: the only one.
     #[serde(default, deserialize_with = "wire::or_default")]
-    pub occurrences: Occurrences,
+    pub occurrences: ReplacementScope,
     /// How the line endings of `new` are written. Default: [`NewLineEndings::Match`].
     #[serde(default, deserialize_with = "wire::or_default")]
     pub line_endings: NewLineEndings,
@@ -55,13 +55,18 @@ pub struct Replacement {
 impl Replacement {
     /// Creates a replacement of the only occurrence of `old` by `new`.
     pub fn new(old: impl Into<String>, new: impl Into<String>) -> Self {
-        Self { old: old.into(), new: new.into(), occurrences: Occurrences::Unique, line_endings: NewLineEndings::Match }
+        Self {
+            old: old.into(),
+            new: new.into(),
+            occurrences: ReplacementScope::Unique,
+            line_endings: NewLineEndings::Match,
+        }
     }
 
     /// Replaces every occurrence instead.
     #[must_use]
     pub fn all(mut self) -> Self {
-        self.occurrences = Occurrences::All;
+        self.occurrences = ReplacementScope::All;
         self
     }
 
@@ -77,7 +82,7 @@ impl Replacement {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum EditMode {
+pub enum ApplyMode {
     /// The file is changed.
     #[default]
     Apply,
@@ -89,7 +94,7 @@ pub enum EditMode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum DiffOutput {
+pub enum DiffInclusion {
     /// Only the result of a dry run has a diff.
     #[default]
     OnDryRun,
@@ -119,10 +124,10 @@ pub struct EditRequest {
     pub replacements: Vec<Replacement>,
     /// The version that the file must have, else the edit fails with `conflict`. Default: any.
     pub expected_version: Option<Version>,
-    /// Whether the edit changes the file. Default: [`EditMode::Apply`].
-    pub mode: EditMode,
-    /// Whether the result has the diff. Default: [`DiffOutput::OnDryRun`].
-    pub diff: DiffOutput,
+    /// Whether the edit changes the file. Default: [`ApplyMode::Apply`].
+    pub mode: ApplyMode,
+    /// Whether the result has the diff. Default: [`DiffInclusion::OnDryRun`].
+    pub diff: DiffInclusion,
 }
 
 impl EditRequest {
@@ -133,7 +138,7 @@ impl EditRequest {
 
     /// Creates an edit that makes `replacements` in `path`.
     pub fn list(path: VfsPath, replacements: Vec<Replacement>) -> Self {
-        Self { path, replacements, expected_version: None, mode: EditMode::default(), diff: DiffOutput::default() }
+        Self { path, replacements, expected_version: None, mode: ApplyMode::default(), diff: DiffInclusion::default() }
     }
 
     /// Adds a replacement after the others.
@@ -147,7 +152,7 @@ impl EditRequest {
     #[must_use]
     pub fn replace_all(mut self) -> Self {
         for replacement in &mut self.replacements {
-            replacement.occurrences = Occurrences::All;
+            replacement.occurrences = ReplacementScope::All;
         }
         self
     }
@@ -171,20 +176,20 @@ impl EditRequest {
     /// Makes the edit a dry run, which changes nothing and returns the diff.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
-        self.mode = EditMode::DryRun;
+        self.mode = ApplyMode::DryRun;
         self
     }
 
     /// Adds the unified diff to the result.
     #[must_use]
     pub fn with_diff(mut self) -> Self {
-        self.diff = DiffOutput::Always;
+        self.diff = DiffInclusion::Always;
         self
     }
 
     /// Returns whether the result has the diff.
     pub fn wants_diff(&self) -> bool {
-        self.diff == DiffOutput::Always || self.mode == EditMode::DryRun
+        self.diff == DiffInclusion::Always || self.mode == ApplyMode::DryRun
     }
 }
 
@@ -206,9 +211,9 @@ struct WireEdit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expected_version: Option<Version>,
     #[serde(default, deserialize_with = "wire::or_default")]
-    mode: EditMode,
+    mode: ApplyMode,
     #[serde(default, deserialize_with = "wire::or_default")]
-    diff: DiffOutput,
+    diff: DiffInclusion,
 }
 
 impl From<EditRequest> for WireEdit {
@@ -228,7 +233,8 @@ impl TryFrom<WireEdit> for EditRequest {
         match (old, new) {
             (None, None) if replace_all.is_none() && line_endings.is_none() => {}
             (Some(old), Some(new)) if replacements.is_empty() => {
-                let occurrences = if replace_all == Some(true) { Occurrences::All } else { Occurrences::Unique };
+                let occurrences =
+                    if replace_all == Some(true) { ReplacementScope::All } else { ReplacementScope::Unique };
                 let line_endings = line_endings.unwrap_or_default();
                 replacements.push(Replacement { old, new, occurrences, line_endings });
             }
@@ -262,7 +268,7 @@ pub struct EditResult {
     /// The unified diff, if the request asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::backend::Mutations::Returned).
+    /// The update to merge into the caller's state, from a backend with [`MutationMode::Returned`](crate::backend::MutationMode::Returned).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_update: Option<FilesUpdate>,
 }

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::file_info::{FileInfo, Problem, Skipped, Truncation};
+use super::file_info::FileInfo;
+use super::incomplete_results::{Problem, Skipped, TruncationReason};
 use super::wire;
 use crate::path::VfsPath;
 
@@ -236,7 +237,7 @@ pub struct GlobResult {
     pub entries: Vec<FileInfo>,
     /// The reason for which there may be more entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub truncated: Option<Truncation>,
+    pub truncated: Option<TruncationReason>,
     /// The numbers of skipped entries.
     #[serde(default, skip_serializing_if = "Skipped::is_empty")]
     pub skipped: Skipped,

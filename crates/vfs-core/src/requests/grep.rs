@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::file_info::{Problem, Skipped, Truncation};
 use super::glob::{HiddenNames, IgnoreMode, LinkMode};
+use super::incomplete_results::{Problem, Skipped, TruncationReason};
 use super::line_text::LineText;
 use super::submatches::Submatches;
 use super::wire;
@@ -88,7 +88,7 @@ wire::mode_as_bool!(MatchBoundary: Anywhere, Word);
 /// The JSON form is the truth value `multiline`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum MatchSpan {
+pub enum MultilineMode {
     /// A match is within one line, unless the pattern is a literal with a line break.
     #[default]
     SingleLine,
@@ -96,22 +96,22 @@ pub enum MatchSpan {
     MultiLine,
 }
 
-wire::mode_as_bool!(MatchSpan: SingleLine, MultiLine);
+wire::mode_as_bool!(MultilineMode: SingleLine, MultiLine);
 
-/// The lines that a search returns.
+/// Whether a search returns the lines that do not match.
 ///
 /// The JSON form is the truth value `invert`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum LineSelection {
-    /// The lines that match.
+pub enum InvertMatch {
+    /// The search returns the lines that match.
     #[default]
-    Matching,
-    /// The lines that do not match.
-    NonMatching,
+    No,
+    /// The search returns the lines that do not match.
+    Yes,
 }
 
-wire::mode_as_bool!(LineSelection: Matching, NonMatching);
+wire::mode_as_bool!(InvertMatch: No, Yes);
 
 /// The output of a content search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -176,12 +176,12 @@ pub struct GrepRequest {
     /// Where matches may begin and end. Default: [`MatchBoundary::Anywhere`]. In JSON `whole_word`, a boolean.
     #[serde(rename = "whole_word", default, deserialize_with = "wire::or_default")]
     pub boundary: MatchBoundary,
-    /// How far a match extends. Default: [`MatchSpan::SingleLine`]. In JSON `multiline`, a boolean.
+    /// How far a match extends. Default: [`MultilineMode::SingleLine`]. In JSON `multiline`, a boolean.
     #[serde(rename = "multiline", default, deserialize_with = "wire::or_default")]
-    pub span: MatchSpan,
-    /// The lines that the search returns. Default: [`LineSelection::Matching`]. In JSON `invert`, a boolean.
-    #[serde(rename = "invert", default, deserialize_with = "wire::or_default")]
-    pub selection: LineSelection,
+    pub span: MultilineMode,
+    /// Whether the search returns the lines that do not match. Default: [`InvertMatch::No`]. In JSON a boolean.
+    #[serde(default, deserialize_with = "wire::or_default")]
+    pub invert: InvertMatch,
     /// The number of context lines before each match, at most [`GrepRequest::MAX_CONTEXT`]. Default: 0.
     #[serde(default, deserialize_with = "wire::whole")]
     pub before: u32,
@@ -243,8 +243,8 @@ impl GrepRequest {
             file_types: Vec::new(),
             case: CaseMode::default(),
             boundary: MatchBoundary::default(),
-            span: MatchSpan::default(),
-            selection: LineSelection::default(),
+            span: MultilineMode::default(),
+            invert: InvertMatch::default(),
             before: 0,
             after: 0,
             output: GrepOutput::default(),
@@ -308,14 +308,14 @@ impl GrepRequest {
     /// Makes the search multiline.
     #[must_use]
     pub fn multiline(mut self) -> Self {
-        self.span = MatchSpan::MultiLine;
+        self.span = MultilineMode::MultiLine;
         self
     }
 
     /// Returns the lines that do not match.
     #[must_use]
     pub fn invert(mut self) -> Self {
-        self.selection = LineSelection::NonMatching;
+        self.invert = InvertMatch::Yes;
         self
     }
 
@@ -490,7 +490,7 @@ pub struct GrepSummary {
     pub skipped: Skipped,
     /// The reason for which there may be more matches.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub truncated: Option<Truncation>,
+    pub truncated: Option<TruncationReason>,
 }
 
 /// An item of a streamed search, in the order of the result. In JSON an object with one field, which is named after the variant,
@@ -521,7 +521,7 @@ pub struct GrepResult {
     pub files: Vec<MatchedFile>,
     /// The reason for which there may be more matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub truncated: Option<Truncation>,
+    pub truncated: Option<TruncationReason>,
     /// The numbers of skipped entries.
     #[serde(default, skip_serializing_if = "Skipped::is_empty")]
     pub skipped: Skipped,

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::file_info::{FileInfo, Problem, Truncation};
+use super::file_info::FileInfo;
+use super::incomplete_results::{Problem, TruncationReason};
 use super::wire;
 use crate::path::VfsPath;
 
@@ -73,7 +74,7 @@ pub struct LsResult {
     pub entries: Vec<FileInfo>,
     /// The reason for which there are more entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub truncated: Option<Truncation>,
+    pub truncated: Option<TruncationReason>,
     /// Entries that could not be shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,

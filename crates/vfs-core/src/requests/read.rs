@@ -5,7 +5,8 @@ use std::fmt;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::file_info::{Truncation, Version};
+use super::incomplete_results::TruncationReason;
+use super::version::Version;
 use super::wire;
 use crate::path::VfsPath;
 
@@ -334,7 +335,7 @@ pub struct ReadResult {
     pub bytes: ByteRange,
     /// The reason for which the window is incomplete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub truncated: Option<Truncation>,
+    pub truncated: Option<TruncationReason>,
     /// The encoding of the text; `None` for binary content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<Encoding>,

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::file_info::Version;
+use super::version::Version;
 use crate::path::VfsPath;
 
 /// The id of a snapshot, unique within its backend.
@@ -127,7 +127,7 @@ impl ForgetRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct DiffRequest {
+pub struct SnapshotDiffRequest {
     /// The earlier snapshot.
     pub from: SnapshotId,
     /// The later snapshot. Default: the current files.
@@ -135,7 +135,7 @@ pub struct DiffRequest {
     pub to: Option<SnapshotId>,
 }
 
-impl DiffRequest {
+impl SnapshotDiffRequest {
     /// Creates a request for the changes since the snapshot `from`.
     pub fn since(from: SnapshotId) -> Self {
         Self { from, to: None }
@@ -151,7 +151,7 @@ impl DiffRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum ChangeKind {
+pub enum SnapshotDiffKind {
     /// The file is new.
     Added,
     /// The content of the file changed.
@@ -163,11 +163,11 @@ pub enum ChangeKind {
 /// A file that differs between two snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct FileChange {
+pub struct SnapshotDiffEntry {
     /// The file.
     pub path: VfsPath,
     /// The kind of the change.
-    pub kind: ChangeKind,
+    pub kind: SnapshotDiffKind,
     /// The version before the change; `None` for a new file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Version>,
@@ -179,7 +179,7 @@ pub struct FileChange {
     pub diff: String,
 }
 
-impl FileChange {
+impl SnapshotDiffEntry {
     /// The maximum size in bytes of a file for which [`between`](Self::between) creates a diff.
     pub const MAX_DIFFED: usize = 1 << 20;
 
@@ -190,9 +190,9 @@ impl FileChange {
         let kind = match (&before, &after) {
             (None, None) => return None,
             (Some((old, _)), Some((new, _))) if old == new => return None,
-            (None, Some(_)) => ChangeKind::Added,
-            (Some(_), Some(_)) => ChangeKind::Changed,
-            (Some(_), None) => ChangeKind::Removed,
+            (None, Some(_)) => SnapshotDiffKind::Added,
+            (Some(_), Some(_)) => SnapshotDiffKind::Changed,
+            (Some(_), None) => SnapshotDiffKind::Removed,
         };
         let content = |side: &Option<(&'_ [u8], Version)>| side.as_ref().map_or(0, |(content, _)| content.len());
         let diff = if content(&before).max(content(&after)) > Self::MAX_DIFFED {
@@ -205,7 +205,7 @@ impl FileChange {
     }
 
     /// Creates a change without versions and diff.
-    pub fn new(path: VfsPath, kind: ChangeKind) -> Self {
+    pub fn new(path: VfsPath, kind: SnapshotDiffKind) -> Self {
         Self { path, kind, before: None, after: None, diff: String::new() }
     }
 
@@ -227,14 +227,14 @@ impl FileChange {
 /// The differences between two snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct DiffResult {
+pub struct SnapshotDiffResult {
     /// The changed files, sorted by the bytes of their paths.
-    pub changes: Vec<FileChange>,
+    pub changes: Vec<SnapshotDiffEntry>,
 }
 
-impl DiffResult {
+impl SnapshotDiffResult {
     /// Creates a set of changes, which must be sorted by path.
-    pub fn new(changes: Vec<FileChange>) -> Self {
+    pub fn new(changes: Vec<SnapshotDiffEntry>) -> Self {
         Self { changes }
     }
 

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::agent_state::FilesUpdate;
-use super::file_info::Version;
+use super::version::Version;
 use super::wire;
 use super::write::{WriteMode, WriteRequest, WriteResult};
 use crate::error::{Error, ErrorKind};
@@ -17,7 +17,7 @@ use crate::path::VfsPath;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "WireUpload", try_from = "WireUpload")]
 #[non_exhaustive]
-pub struct UploadRequest {
+pub struct FileUploadRequest {
     /// The path to write.
     pub path: VfsPath,
     /// The content.
@@ -26,7 +26,7 @@ pub struct UploadRequest {
     pub modified_at: Option<DateTime<Utc>>,
 }
 
-impl UploadRequest {
+impl FileUploadRequest {
     /// Creates an upload of `content` to `path`.
     pub fn new(path: VfsPath, content: impl Into<Bytes>) -> Self {
         Self { path, content: content.into(), modified_at: None }
@@ -41,8 +41,8 @@ impl UploadRequest {
 }
 
 /// Converts an upload to a write that overwrites.
-impl From<UploadRequest> for WriteRequest {
-    fn from(upload: UploadRequest) -> Self {
+impl From<FileUploadRequest> for WriteRequest {
+    fn from(upload: FileUploadRequest) -> Self {
         Self::new(upload.path, upload.content).mode(WriteMode::Overwrite).modified_at(upload.modified_at)
     }
 }
@@ -60,14 +60,14 @@ struct WireUpload {
     modified_at: Option<DateTime<Utc>>,
 }
 
-impl From<UploadRequest> for WireUpload {
-    fn from(upload: UploadRequest) -> Self {
+impl From<FileUploadRequest> for WireUpload {
+    fn from(upload: FileUploadRequest) -> Self {
         let (content, content_base64) = wire::split(upload.content);
         Self { path: upload.path, content, content_base64, modified_at: upload.modified_at }
     }
 }
 
-impl TryFrom<WireUpload> for UploadRequest {
+impl TryFrom<WireUpload> for FileUploadRequest {
     type Error = String;
 
     fn try_from(fields: WireUpload) -> Result<Self, String> {
@@ -80,12 +80,12 @@ impl TryFrom<WireUpload> for UploadRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct DownloadRequest {
+pub struct FileDownloadRequest {
     /// The file.
     pub path: VfsPath,
 }
 
-impl DownloadRequest {
+impl FileDownloadRequest {
     /// Creates a request for the content of `path`.
     pub fn new(path: VfsPath) -> Self {
         Self { path }
@@ -151,7 +151,7 @@ pub struct FileUploadResponse {
     /// The error of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Error>,
-    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::backend::Mutations::Returned).
+    /// The update to merge into the caller's state, from a backend with [`MutationMode::Returned`](crate::backend::MutationMode::Returned).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_update: Option<FilesUpdate>,
 }

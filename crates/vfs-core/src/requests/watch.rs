@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::file_info::Version;
+use super::version::Version;
 use super::wire;
 use crate::path::VfsPath;
 
 /// A position in a change feed. A cursor is valid only for the backend that issued it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Cursor(String);
+pub struct WatchCursor(String);
 
-impl Cursor {
+impl WatchCursor {
     /// Creates a cursor from the text of a backend.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -33,7 +33,7 @@ pub struct WatchRequest {
     pub path: VfsPath,
     /// The cursor of the last event that the caller received. Default: the feed starts now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since: Option<Cursor>,
+    pub since: Option<WatchCursor>,
 }
 
 impl WatchRequest {
@@ -44,7 +44,7 @@ impl WatchRequest {
 
     /// Resumes the feed after `cursor`.
     #[must_use]
-    pub fn since(mut self, cursor: Cursor) -> Self {
+    pub fn since(mut self, cursor: WatchCursor) -> Self {
         self.since = Some(cursor);
         self
     }
@@ -95,14 +95,14 @@ pub enum Change {
 #[non_exhaustive]
 pub struct WatchEvent {
     /// The cursor after this event.
-    pub cursor: Cursor,
+    pub cursor: WatchCursor,
     /// The change.
     pub change: Change,
 }
 
 impl WatchEvent {
     /// Creates an event.
-    pub fn new(cursor: Cursor, change: Change) -> Self {
+    pub fn new(cursor: WatchCursor, change: Change) -> Self {
         Self { cursor, change }
     }
 }

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::agent_state::FilesUpdate;
-use super::file_info::Version;
+use super::version::Version;
 use super::wire;
 use crate::error::{Error, ErrorKind, Result as VfsResult};
 use crate::path::VfsPath;
@@ -133,7 +133,7 @@ pub struct WriteResult {
     pub version: Version,
     /// The size of the file in bytes.
     pub size: u64,
-    /// The update to merge into the caller's state, from a backend with [`Mutations::Returned`](crate::backend::Mutations::Returned).
+    /// The update to merge into the caller's state, from a backend with [`MutationMode::Returned`](crate::backend::MutationMode::Returned).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_update: Option<FilesUpdate>,
 }

@@ -39,7 +39,7 @@ pub struct ExecuteRequest {
     pub max_output_bytes: Option<u64>,
     /// How output over the limit is treated. Default: the output is dropped.
     #[serde(default, deserialize_with = "wire::or_default")]
-    pub full_output: FullOutput,
+    pub full_output: FullOutputMode,
     /// The size of the terminal. Default: no terminal; the outputs are pipes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TerminalSize>,
@@ -64,7 +64,7 @@ pub enum BaseEnvironment {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum FullOutput {
+pub enum FullOutputMode {
     /// The output is dropped; the response has its size.
     #[default]
     Dropped,
@@ -127,7 +127,7 @@ impl ExecuteRequest {
             timeout: None,
             stdin: None,
             max_output_bytes: None,
-            full_output: FullOutput::default(),
+            full_output: FullOutputMode::default(),
             terminal: None,
             run: RunMode::default(),
         }
@@ -178,7 +178,7 @@ impl ExecuteRequest {
     /// Also writes the whole output to a file.
     #[must_use]
     pub fn keep_full_output(mut self) -> Self {
-        self.full_output = FullOutput::File;
+        self.full_output = FullOutputMode::File;
         self
     }
 

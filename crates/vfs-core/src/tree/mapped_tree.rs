@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, TreeEntry};
+use super::{ChildKind, Directory, Listing, LookupResult, SearchableContent, Sketch, Tree};
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
 use crate::path_mapping::{MapPaths as _, PathMapping};
@@ -29,16 +29,16 @@ impl MappedTree {
 }
 
 impl Tree for MappedTree {
-    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult> {
         let inner = self.mapping.to_inner(path)?;
         let entry = Arc::clone(&self.inner).lookup(&inner).map_err(|error| self.mapping.error(error))?;
         let directory = |inner, at| -> Arc<dyn Directory> {
             Arc::new(MappedDirectory { inner, at, mapping: Arc::clone(&self.mapping) })
         };
         Ok(match entry {
-            TreeEntry::Directory(inner) => TreeEntry::Directory(directory(inner, path.clone())),
-            TreeEntry::File { dir, name } => {
-                TreeEntry::File { dir: directory(dir, path.parent().unwrap_or_default()), name }
+            LookupResult::Directory(inner) => LookupResult::Directory(directory(inner, path.clone())),
+            LookupResult::File { dir, name } => {
+                LookupResult::File { dir: directory(dir, path.parent().unwrap_or_default()), name }
             }
         })
     }

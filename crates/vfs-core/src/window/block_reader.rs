@@ -1,8 +1,8 @@
 //! Block access to files in memory or behind a source.
 
 use super::content_source::{BLOCK_BYTES, ContentSource, SMALL_SOURCE_BYTES};
-use crate::buffer;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fallible_alloc;
 
 /// The maximum number of bytes beyond the reported size of a file: 64 MiB.
 pub(super) const MAX_BYTES_BEYOND_SIZE: u64 = 64 << 20;
@@ -73,7 +73,7 @@ impl<'a> SourceBlockReader<'a> {
             // Bounds the zeroed memory if the file ends long before `want`.
             let rest = usize::try_from(self.source.size().saturating_sub(at)).unwrap_or(usize::MAX);
             let step = rest.saturating_add(1).clamp(MIN_READ_BYTES, BLOCK_BYTES);
-            buffer::resize(&mut self.buffer, want.min(self.filled.saturating_add(self.filled.max(step))))?;
+            fallible_alloc::resize(&mut self.buffer, want.min(self.filled.saturating_add(self.filled.max(step))))?;
         }
         let until = self.buffer.len().min(want);
         let room = &mut self.buffer[self.filled..until];

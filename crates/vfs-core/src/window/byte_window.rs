@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use super::block_reader::{BlockReader, MAX_BYTES_BEYOND_SIZE};
 use super::content_source::max_bytes;
-use crate::buffer;
 use crate::error::{Error, Result};
+use crate::fallible_alloc;
 use crate::requests::{
-    ByteRange, Content, ContentForm, Encoding, LineEnding, ReadRequest, ReadResult, Truncation, Version,
+    ByteRange, Content, ContentForm, Encoding, LineEnding, ReadRequest, ReadResult, TruncationReason, Version,
 };
 use crate::text::{self, SAMPLE};
 
@@ -32,8 +32,8 @@ pub(super) fn read(
         part = without_cut_character(part);
     }
     let is_raw = request.form == ContentForm::Raw;
-    let text = std::str::from_utf8(part).ok().filter(|_| !is_raw).map(buffer::copy_text).transpose()?;
-    let bytes = if text.is_none() { Bytes::from(buffer::copy(part)?) } else { Bytes::new() };
+    let text = std::str::from_utf8(part).ok().filter(|_| !is_raw).map(fallible_alloc::copy_text).transpose()?;
+    let bytes = if text.is_none() { Bytes::from(fallible_alloc::copy(part)?) } else { Bytes::new() };
     let read = part.len();
     let end = start.saturating_add(read as u64);
     let has_more = !file.part(end, 1)?.is_empty();
@@ -56,7 +56,7 @@ pub(super) fn read(
         next_offset: None,
         next_byte: has_more.then_some(end),
         bytes: ByteRange { start, end: Some(end) },
-        truncated: (has_more && read < length).then_some(Truncation::MaxBytes),
+        truncated: (has_more && read < length).then_some(TruncationReason::MaxBytes),
         encoding,
         line_ending,
         size: file.size(),

@@ -6,10 +6,10 @@ use super::block_reader::{BlockReader, MemoryBlockReader};
 use super::content_source::{BLOCK_BYTES, max_bytes};
 use super::encoded_newline::EncodedNewline;
 use super::line_index::{LineIndex, LineIndexMark};
-use crate::buffer;
 use crate::error::{Error, ErrorDetail, Result};
+use crate::fallible_alloc;
 use crate::requests::{
-    ByteRange, Content, ContentForm, Encoding, LineEnding, ReadRequest, ReadResult, Truncation, Version,
+    ByteRange, Content, ContentForm, Encoding, LineEnding, ReadRequest, ReadResult, TruncationReason, Version,
 };
 use crate::text::{self, SAMPLE, SampleExtent, Sniffed};
 
@@ -58,7 +58,7 @@ fn count_lines(line_ends: EncodedNewline, bytes: &[u8]) -> u64 {
 /// Reads binary content, which has no lines, from its beginning.
 fn binary(file: &mut impl BlockReader, request: &ReadRequest, version: Version) -> Result<ReadResult> {
     let max = max_bytes(request);
-    let bytes = Bytes::from(buffer::copy(file.part(0, max)?)?);
+    let bytes = Bytes::from(fallible_alloc::copy(file.part(0, max)?)?);
     let end = bytes.len() as u64;
     let has_more = !file.part(end, 1)?.is_empty();
     let mime_type = text::mime_type(if bytes.len() < SAMPLE { file.part(0, SAMPLE)? } else { &bytes }).to_owned();
@@ -71,7 +71,7 @@ fn binary(file: &mut impl BlockReader, request: &ReadRequest, version: Version) 
         next_offset: None,
         next_byte: has_more.then_some(end),
         bytes: ByteRange { start: 0, end: Some(end) },
-        truncated: has_more.then_some(Truncation::MaxBytes),
+        truncated: has_more.then_some(TruncationReason::MaxBytes),
         encoding: None,
         line_ending: LineEnding::None,
         size: file.size(),
@@ -95,7 +95,7 @@ struct WindowSpan {
     start: u64,
     length: usize,
     lines: u64,
-    cut: Option<Truncation>,
+    cut: Option<TruncationReason>,
 }
 
 impl WindowSpan {
@@ -128,8 +128,8 @@ impl<F: BlockReader> LineWindowReader<'_, F> {
             version,
         };
         if has_more {
-            result.truncated = span.cut.or(Some(Truncation::Limit));
-            if span.cut == Some(Truncation::LongLine) {
+            result.truncated = span.cut.or(Some(TruncationReason::Limit));
+            if span.cut == Some(TruncationReason::LongLine) {
                 result.next_byte = Some(span.end());
                 result.next_offset = self.line_follows(span.end())?.then_some(next_line);
             } else {
@@ -153,7 +153,7 @@ impl<F: BlockReader> LineWindowReader<'_, F> {
         let is_first = span.length > 0 && span.start == first_byte(self.encoding);
         let start = if is_first { 0 } else { span.start };
         let length = usize::try_from(span.end() - start).unwrap_or(usize::MAX);
-        let bytes = Bytes::from(buffer::copy(self.file.part(start, length)?)?);
+        let bytes = Bytes::from(fallible_alloc::copy(self.file.part(start, length)?)?);
         let mime_type = text::mime_type(self.file.part(0, SAMPLE)?).to_owned();
         result.content = Content::Binary { bytes, mime_type };
         result.bytes.start = start;
@@ -232,8 +232,8 @@ impl<F: BlockReader> LineWindowReader<'_, F> {
             }
             if part.len() > max {
                 return Ok(match line_ends.last(within) {
-                    Some(length) => WindowSpan { start, length, lines: ended, cut: Some(Truncation::MaxBytes) },
-                    None => WindowSpan { start, length: max, lines: 1, cut: Some(Truncation::LongLine) },
+                    Some(length) => WindowSpan { start, length, lines: ended, cut: Some(TruncationReason::MaxBytes) },
+                    None => WindowSpan { start, length: max, lines: 1, cut: Some(TruncationReason::LongLine) },
                 });
             }
             if part.len() < want {
@@ -260,10 +260,10 @@ impl<F: BlockReader> LineWindowReader<'_, F> {
             let start = usize::try_from(span.start).unwrap_or(usize::MAX);
             let end = boundary(text, start, start.saturating_add(span.length));
             span.length = end - start;
-            return Ok((Content::Text(buffer::copy_text(&text[start..end])?), Some(self.encoding)));
+            return Ok((Content::Text(fallible_alloc::copy_text(&text[start..end])?), Some(self.encoding)));
         }
         let (part, lengths) = match span.cut {
-            Some(Truncation::LongLine) => {
+            Some(TruncationReason::LongLine) => {
                 let part = self.file.part(span.start, span.length.saturating_add(3))?;
                 let nearest = (1..=span.length).rev().take(4);
                 (part, nearest.chain(span.length + 1..=part.len()).collect())
@@ -284,7 +284,7 @@ impl<F: BlockReader> LineWindowReader<'_, F> {
             span.length = length;
             return Ok((Content::Text(text), Some(encoding)));
         }
-        let bytes = Bytes::from(buffer::copy(&part[..span.length.min(part.len())])?);
+        let bytes = Bytes::from(fallible_alloc::copy(&part[..span.length.min(part.len())])?);
         let mime_type = text::mime_type(self.file.part(0, SAMPLE)?).to_owned();
         Ok((Content::Binary { bytes, mime_type }, None))
     }

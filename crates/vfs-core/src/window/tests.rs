@@ -7,7 +7,7 @@ use super::content_source::BLOCK_BYTES;
 use super::*;
 use crate::error::{ErrorDetail, ErrorKind};
 use crate::path::VfsPath;
-use crate::requests::{ByteRange, Content, Encoding, LineEnding, Truncation};
+use crate::requests::{ByteRange, Content, Encoding, LineEnding, TruncationReason};
 
 fn request() -> ReadRequest {
     ReadRequest::new(VfsPath::parse("/f").expect("valid"))
@@ -58,20 +58,20 @@ fn windows_of_lines() {
     let text = "one\ntwo\r\nthree";
     for (request, expected, lines, total, next, truncated, ending) in [
         (request(), text, (1, 3), Some(3), None, None, LineEnding::Mixed),
-        (request().lines(0, 1), "one\n", (1, 1), Some(3), Some(1), Some(Truncation::Limit), LineEnding::Lf),
-        (request().lines(1, 1), "two\r\n", (2, 2), Some(3), Some(2), Some(Truncation::Limit), LineEnding::Crlf),
+        (request().lines(0, 1), "one\n", (1, 1), Some(3), Some(1), Some(TruncationReason::Limit), LineEnding::Lf),
+        (request().lines(1, 1), "two\r\n", (2, 2), Some(3), Some(2), Some(TruncationReason::Limit), LineEnding::Crlf),
         (request().lines(2, 9), "three", (3, 3), Some(3), None, None, LineEnding::None),
-        (request().lines(1, 0), "", (2, 1), Some(3), Some(1), Some(Truncation::Limit), LineEnding::None),
+        (request().lines(1, 0), "", (2, 1), Some(3), Some(1), Some(TruncationReason::Limit), LineEnding::None),
         (
             request().max_bytes(9),
             "one\ntwo\r\n",
             (1, 2),
             Some(3),
             Some(2),
-            Some(Truncation::MaxBytes),
+            Some(TruncationReason::MaxBytes),
             LineEnding::Mixed,
         ),
-        (request().max_bytes(8), "one\n", (1, 1), Some(3), Some(1), Some(Truncation::MaxBytes), LineEnding::Lf),
+        (request().max_bytes(8), "one\n", (1, 1), Some(3), Some(1), Some(TruncationReason::MaxBytes), LineEnding::Lf),
         (
             request().offset(2).limit(u64::MAX).max_bytes(u64::MAX),
             "three",
@@ -102,7 +102,7 @@ fn a_line_that_does_not_fit_is_cut_after_a_whole_character() {
         let result = read_of(text.as_bytes(), &request().max_bytes(max)).expect("reads");
         assert_eq!(result.content.as_text(), Some(expected), "{text:?} {max}");
         assert_eq!((result.next_byte, result.next_offset), (Some(next_byte), next_offset), "{text:?} {max}");
-        assert_eq!(result.truncated, Some(Truncation::LongLine));
+        assert_eq!(result.truncated, Some(TruncationReason::LongLine));
         assert_eq!((result.start_line, result.end_line), (1, 1));
     }
 }
@@ -162,8 +162,8 @@ fn ranges_of_bytes() {
         (request().bytes(8, None), b"", None, None),
         (request().bytes(0, Some(3)), "aé".as_bytes(), Some(3), None),
         (request().bytes(1, Some(2)), b"\xC3", Some(2), None),
-        (request().bytes(0, Some(u64::MAX)).max_bytes(2), b"a", Some(1), Some(Truncation::MaxBytes)),
-        (request().bytes(1, None).max_bytes(1), b"\xC3", Some(2), Some(Truncation::MaxBytes)),
+        (request().bytes(0, Some(u64::MAX)).max_bytes(2), b"a", Some(1), Some(TruncationReason::MaxBytes)),
+        (request().bytes(1, None).max_bytes(1), b"\xC3", Some(2), Some(TruncationReason::MaxBytes)),
         (request().bytes(6, Some(7)), b"\0", Some(7), None),
     ] {
         let result = read_of(content, &request).expect("reads");
@@ -182,7 +182,7 @@ fn binary_content_is_bytes_with_a_type() {
     let result = read_of(&png, &request().limit(1).max_bytes(10)).expect("reads");
     let Content::Binary { bytes, mime_type } = &result.content else { panic!("a picture is not text") };
     assert_eq!((bytes.as_ref(), mime_type.as_str()), (&png[..10], "image/png"));
-    assert_eq!((result.next_byte, result.truncated), (Some(10), Some(Truncation::MaxBytes)));
+    assert_eq!((result.next_byte, result.truncated), (Some(10), Some(TruncationReason::MaxBytes)));
     assert_eq!((result.start_line, result.encoding, result.total_lines), (0, None, None));
     for lines in [request().offset(1), request().lines(500, 0)] {
         assert_eq!(read_of(&png, &lines.max_bytes(10)), Ok(result.clone()), "there are no lines to skip");
@@ -227,7 +227,7 @@ fn a_file_that_says_zero_is_read_to_its_end_within_a_bound() {
         assert_eq!(range.content.as_text(), Some("cpu"));
     }
     let window = read(&mut Endless, &request().max_bytes(10), Version::new("v")).expect("bounded by the window");
-    assert_eq!((window.content.as_text(), window.truncated), (Some("xxxxxxxxxx"), Some(Truncation::LongLine)));
+    assert_eq!((window.content.as_text(), window.truncated), (Some("xxxxxxxxxx"), Some(TruncationReason::LongLine)));
     let error = read(&mut Endless, &request().offset(1), Version::new("v")).expect_err("bounded by the scan");
     assert_eq!(error.kind(), ErrorKind::TooLarge);
 }

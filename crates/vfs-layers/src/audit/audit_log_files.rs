@@ -142,16 +142,16 @@ impl AuditLogFiles {
     }
 
     /// Returns all records of one file.
-    pub(super) async fn part(&self, path: &VfsPath) -> Result<AuditFileRecords> {
+    pub(super) async fn part(&self, path: &VfsPath) -> Result<AuditLogPart> {
         let text = self.read(path, 0, self.size_of(path).await?).await?;
         let mut records = Vec::new();
         for (line, number) in text.split_inclusive(|byte| *byte == b'\n').zip(1_u64..) {
             match self.parse(path, line, &format!("line {number}")) {
                 Ok(record) => records.push(record),
-                Err(damage) => return Ok(AuditFileRecords { records, damage: Some(damage) }),
+                Err(damage) => return Ok(AuditLogPart { records, damage: Some(damage) }),
             }
         }
-        Ok(AuditFileRecords { records, damage: None })
+        Ok(AuditLogPart { records, damage: None })
     }
 
     fn parse(&self, path: &VfsPath, line: &[u8], which: &str) -> Result<AuditRecord> {
@@ -169,7 +169,7 @@ impl AuditLogFiles {
 /// The records of one file of a log.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct AuditFileRecords {
+pub struct AuditLogPart {
     /// The records, oldest first, up to the first line that is not a record.
     pub records: Vec<AuditRecord>,
     /// The error of that line.
@@ -182,7 +182,7 @@ pub struct AuditLogReader {
     log: AuditLogFiles,
     rotated: std::vec::IntoIter<(u64, VfsPath)>,
     /// The active file, which is read first, as it may be rotated meanwhile.
-    newest: Option<AuditFileRecords>,
+    newest: Option<AuditLogPart>,
 }
 
 impl AuditLogReader {
@@ -200,7 +200,7 @@ impl AuditLogReader {
     /// # Errors
     ///
     /// Those of `stat` and `read`.
-    pub async fn next_part(&mut self) -> Result<Option<AuditFileRecords>> {
+    pub async fn next_part(&mut self) -> Result<Option<AuditLogPart>> {
         match self.rotated.next() {
             Some((_, path)) => self.log.part(&path).await.map(Some),
             None => Ok(self.newest.take()),

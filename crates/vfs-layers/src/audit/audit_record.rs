@@ -50,13 +50,13 @@ pub struct AuditRecord {
     pub effect: OperationClass,
     /// The state at `path` before a change. `None` if nothing existed there, or the `stat` failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<FileState>,
+    pub before: Option<AuditFileState>,
     /// The state at `to` before a rename or copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replaced: Option<FileState>,
+    pub replaced: Option<AuditFileState>,
     /// The state at `to`, or else at `path`, after a change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<FileState>,
+    pub after: Option<AuditFileState>,
     /// The number of matches of a streamed search that completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matches: Option<u64>,
@@ -78,7 +78,7 @@ pub struct AuditRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct FileState {
+pub struct AuditFileState {
     /// The version; `None` for a directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,
@@ -86,7 +86,7 @@ pub struct FileState {
     pub size: u64,
 }
 
-impl From<FileInfo> for FileState {
+impl From<FileInfo> for AuditFileState {
     fn from(info: FileInfo) -> Self {
         Self { version: info.version, size: info.size }
     }

@@ -1,8 +1,8 @@
 //! Estimate of the size of a change before it is made.
 
-use vfs_core::links::is_link;
+use vfs_core::is_link::is_link;
 use vfs_core::operation::{OutputRef, RequestRef};
-use vfs_core::transfer::TransferMode;
+use vfs_core::transfer::TransferTargetMode;
 use vfs_core::{
     Backend, EditRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, ResolveRequest, Result, StatRequest,
     VfsPath, WriteMode, WriteRequest,
@@ -45,17 +45,17 @@ impl ChangeEstimate {
             }
             RequestRef::Delete(delete) => {
                 let (before, entry) = removable_amount(inner, cx, &delete.path, delete.recursive).await?;
-                let may_have_links = entry == RemovedEntry::Directory && inner.capabilities(&delete.path).links;
-                let may_remove_links = entry == RemovedEntry::Link || (delete.recursive && may_have_links);
+                let may_have_links = entry == RemovedEntryKind::Directory && inner.capabilities(&delete.path).links;
+                let may_remove_links = entry == RemovedEntryKind::Link || (delete.recursive && may_have_links);
                 Ok(Self { before, may_remove_links, ..Self::default() })
             }
-            RequestRef::Rename(rename) if rename.mode == TransferMode::Overwrite => {
+            RequestRef::Rename(rename) if rename.mode == TransferTargetMode::Overwrite => {
                 let (before, entry) = removable_amount(inner, cx, &rename.to, false).await?;
-                Ok(Self { before, may_remove_links: entry == RemovedEntry::Link, ..Self::default() })
+                Ok(Self { before, may_remove_links: entry == RemovedEntryKind::Link, ..Self::default() })
             }
             RequestRef::Copy(copy) => {
                 let existing = stat_optional(inner, cx, &copy.to).await?;
-                if existing.is_some() && copy.mode != TransferMode::Overwrite {
+                if existing.is_some() && copy.mode != TransferTargetMode::Overwrite {
                     return Ok(Self::default());
                 }
                 let (after, largest) = measure(inner, cx, &copy.from).await?;
@@ -154,7 +154,7 @@ pub(super) async fn stat_optional(inner: &dyn Backend, cx: &OpContext, path: &Vf
 
 /// Kind of an entry that is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RemovedEntry {
+pub(super) enum RemovedEntryKind {
     /// A directory.
     Directory,
     /// A file with one name, or nothing.
@@ -170,15 +170,15 @@ pub(super) async fn removable_amount(
     cx: &OpContext,
     path: &VfsPath,
     recursive: bool,
-) -> Result<(StorageAmount, RemovedEntry)> {
+) -> Result<(StorageAmount, RemovedEntryKind)> {
     if is_link(inner, cx, path).await? {
-        return Ok((StorageAmount::default(), RemovedEntry::Link));
+        return Ok((StorageAmount::default(), RemovedEntryKind::Link));
     }
     Ok(match stat_optional(inner, cx, path).await? {
-        Some(info) if info.is_dir && recursive => (measure(inner, cx, path).await?.0, RemovedEntry::Directory),
-        Some(info) if info.is_dir => (StorageAmount::default(), RemovedEntry::Directory),
-        Some(_) if has_other_names(inner, cx, path).await? => (StorageAmount::default(), RemovedEntry::Link),
-        info => (file_amount(info.as_ref()), RemovedEntry::File),
+        Some(info) if info.is_dir && recursive => (measure(inner, cx, path).await?.0, RemovedEntryKind::Directory),
+        Some(info) if info.is_dir => (StorageAmount::default(), RemovedEntryKind::Directory),
+        Some(_) if has_other_names(inner, cx, path).await? => (StorageAmount::default(), RemovedEntryKind::Link),
+        info => (file_amount(info.as_ref()), RemovedEntryKind::File),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Stored amount before and after a change that the backend may not make.
 
 use vfs_core::operation::RequestRef;
-use vfs_core::transfer::TransferMode;
+use vfs_core::transfer::TransferTargetMode;
 use vfs_core::{Backend, OpContext, Result, VfsPath};
 
 use super::change_estimate::{file_amount, measure, removable_amount, stat_optional};
@@ -14,14 +14,14 @@ use super::usage_tracker::StorageAmount;
 #[derive(Debug)]
 pub(super) struct ObservedChange {
     paths: Vec<VfsPath>,
-    amount: ObservedAmount,
+    amount: MeasurementScope,
     /// `None` if it could not be read.
     before: Option<StorageAmount>,
 }
 
 /// The amount that a change can add or remove at a path.
 #[derive(Debug, Clone, Copy)]
-enum ObservedAmount {
+enum MeasurementScope {
     /// The file, following a link. The lock of one file does not exclude changes below a directory that has taken its place.
     File,
     /// The file or all files of the directory, following a link, through which a copy writes.
@@ -35,16 +35,17 @@ impl ObservedChange {
     /// hold the lock of the change until the [`end`](Self::end).
     pub(super) async fn begin(inner: &dyn Backend, cx: &OpContext, request: RequestRef<'_>) -> Option<Self> {
         // A rename that replaces nothing adds and removes nothing, whichever call made it.
-        let keeps_amount = matches!(request, RequestRef::Rename(rename) if rename.mode != TransferMode::Overwrite);
+        let keeps_amount =
+            matches!(request, RequestRef::Rename(rename) if rename.mode != TransferTargetMode::Overwrite);
         if keeps_amount || !request.may_be_replayed(inner, cx) {
             return None;
         }
         let (paths, amount) = match request {
             // The source of a copy does not change.
-            RequestRef::Copy(copy) => (vec![copy.to.clone()], ObservedAmount::Contents),
-            RequestRef::Rename(rename) => (vec![rename.from.clone(), rename.to.clone()], ObservedAmount::Entry),
-            RequestRef::Delete(delete) if delete.recursive => (vec![delete.path.clone()], ObservedAmount::Entry),
-            request => (request.paths().cloned().collect(), ObservedAmount::File),
+            RequestRef::Copy(copy) => (vec![copy.to.clone()], MeasurementScope::Contents),
+            RequestRef::Rename(rename) => (vec![rename.from.clone(), rename.to.clone()], MeasurementScope::Entry),
+            RequestRef::Delete(delete) if delete.recursive => (vec![delete.path.clone()], MeasurementScope::Entry),
+            request => (request.paths().cloned().collect(), MeasurementScope::File),
         };
         let mut change = Self { paths, amount, before: None };
         change.before = change.stored(inner, cx).await.ok();
@@ -63,9 +64,9 @@ impl ObservedChange {
         let mut sum = StorageAmount::default();
         for path in &self.paths {
             sum += match self.amount {
-                ObservedAmount::File => file_amount(stat_optional(inner, cx, path).await?.as_ref()),
-                ObservedAmount::Contents => measure(inner, cx, path).await?.0,
-                ObservedAmount::Entry => removable_amount(inner, cx, path, true).await?.0,
+                MeasurementScope::File => file_amount(stat_optional(inner, cx, path).await?.as_ref()),
+                MeasurementScope::Contents => measure(inner, cx, path).await?.0,
+                MeasurementScope::Entry => removable_amount(inner, cx, path, true).await?.0,
             };
         }
         Ok(sum)

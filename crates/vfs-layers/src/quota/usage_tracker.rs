@@ -111,12 +111,12 @@ struct UsageState {
     total: StoredAndReserved,
     actors: HashMap<Option<Box<str>>, StoredAndReserved>,
     is_valid: bool,
-    epoch: InvalidationEpoch,
+    epoch: UsageInvalidationEpoch,
 }
 
 /// Number of invalidations of the usage. A count is valid only if none happened during it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct InvalidationEpoch(u64);
+pub(super) struct UsageInvalidationEpoch(u64);
 
 impl UsageTracker {
     pub(super) fn new(overall: QuotaLimits, per_actor: QuotaLimits) -> Self {
@@ -136,12 +136,12 @@ impl UsageTracker {
     }
 
     /// Returns the current epoch, to be read before a count begins.
-    pub(super) fn epoch(&self) -> InvalidationEpoch {
+    pub(super) fn epoch(&self) -> UsageInvalidationEpoch {
         self.state().epoch
     }
 
     /// Sets the result of a count that began in `epoch`. No reservation may be open.
-    pub(super) fn set_stored(&self, stored: StorageAmount, epoch: InvalidationEpoch) {
+    pub(super) fn set_stored(&self, stored: StorageAmount, epoch: UsageInvalidationEpoch) {
         let mut state = self.state();
         state.total.stored = stored;
         state.is_valid = state.epoch == epoch;

@@ -12,8 +12,8 @@ use futures::StreamExt;
 use futures::future::join_all;
 use vfs_core::operation::{Intercepted, OperationClass};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, EditRequest, ErrorKind, GrepRequest, Layer, OpContext, Operation, RenameRequest,
-    Result, UploadRequest, VfsPath, WriteMode,
+    Backend, BackendExt, CopyRequest, EditRequest, ErrorKind, FileUploadRequest, GrepRequest, Layer, OpContext,
+    Operation, RenameRequest, Result, VfsPath, WriteMode,
 };
 use vfs_layers::{
     Audit, AuditHead, AuditRecord, AuditScope, AuditSink, BackendSink, ChainFault, Delay, FaultInjection, MemorySink,
@@ -58,7 +58,7 @@ async fn of_a_change_it_says_what_was_there_before_and_afterwards() {
     let written = write(&*files, "/b", "12345", WriteMode::CreateNew).await.expect("written");
     let edited = files.edit(&cx, EditRequest::new(path("/b"), "5", "")).await.expect("edited");
     files.copy(&cx, CopyRequest::new(path("/b"), path("/a")).overwrite()).await.expect("copied");
-    files.upload_files(&cx, vec![UploadRequest::new(path("/u"), "x")]).await;
+    files.upload_files(&cx, vec![FileUploadRequest::new(path("/u"), "x")]).await;
     files.delete_file("/b").await.expect("removed");
     write(&*files, "/a", "x", WriteMode::CreateNew).await.expect_err("it is there");
     let sizes: Vec<_> = sink

@@ -15,17 +15,18 @@ use vfs_core::error::ErrorDetail;
 use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::snapshots::{RestoreRequest, SnapshotRequest};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, Interceptor, Layer, LsRequest, LsResult,
-    OpContext, OpenWriterRequest, Operation, RenameRequest, Result, Truncation, UploadRequest, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, Interceptor, Layer,
+    LsRequest, LsResult, OpContext, OpenWriterRequest, Operation, RenameRequest, Result, TruncationReason, WriteMode,
+    WriteRequest,
 };
-use vfs_layers::{ActorUsage, FaultInjection, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
+use vfs_layers::{ActorUsage, FaultInjection, Quota, QuotaLimits, QuotaUsage, QuotaUsageReader};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
 use vfs_testkit::model::{ExistingTargetMode, ModelStep, check, steps};
 use vfs_testkit::{CallCounter, StrictBackend, Target};
 
 use super::support::{memory, path, write};
 
-fn metered(limits: QuotaLimits) -> (Arc<dyn Backend>, QuotaMeter, MemoryBackend) {
+fn metered(limits: QuotaLimits) -> (Arc<dyn Backend>, QuotaUsageReader, MemoryBackend) {
     let store = MemoryBackend::new();
     // The strict double yields at every call, so that concurrent calls interleave.
     let inner = StrictBackend::new(Arc::new(store.clone()));
@@ -40,7 +41,7 @@ async fn stored(store: &dyn Backend) -> (u64, u64) {
     files.fold((0, 0), |(files, bytes), file| (files + 1, bytes + file.size))
 }
 
-async fn tracked(meter: &QuotaMeter) -> (u64, u64) {
+async fn tracked(meter: &QuotaUsageReader) -> (u64, u64) {
     let QuotaUsage { files, bytes, .. } = meter.usage(&OpContext::new()).await.expect("counted");
     (files, bytes)
 }
@@ -80,7 +81,7 @@ async fn take(files: &dyn Backend, cx: &OpContext, step: &ModelStep) -> Result<(
             files.copy(cx, if overwrites(*mode) { request.overwrite() } else { request }).await.map(drop)
         }
         ModelStep::Read { path: at, .. } => {
-            let upload = UploadRequest::new(path(at), "uploaded");
+            let upload = FileUploadRequest::new(path(at), "uploaded");
             files.upload_files(cx, vec![upload]).await.remove(0).cause.map_or(Ok(()), Err)
         }
         _ => Ok(()),
@@ -377,7 +378,7 @@ impl Interceptor for Cut {
         let mut answer = request.send(inner, cx).await?;
         if let Some(listing) = (&mut answer as &mut dyn Any).downcast_mut::<LsResult>().filter(|_| is_cut) {
             listing.entries.pop();
-            listing.truncated = Some(Truncation::MaxEntries);
+            listing.truncated = Some(TruncationReason::MaxEntries);
         }
         Ok(answer)
     }

@@ -1,11 +1,11 @@
 //! Refusal of changes.
 
-use vfs_core::backend::Access;
+use vfs_core::backend::AccessMode;
 use vfs_core::operation::Intercepted;
 use vfs_core::snapshots::{RestoreRequest, SnapshotRequest};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, Layer, OpContext, RenameRequest,
-    UploadRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, Layer, OpContext,
+    RenameRequest,
 };
 use vfs_layers::ReadOnly;
 use vfs_testkit::CallCounter;
@@ -17,7 +17,7 @@ async fn every_change_is_refused_at_its_path_and_does_not_reach_the_backend() {
     let counting = std::sync::Arc::new(CallCounter::default());
     let counted = std::sync::Arc::new(Intercepted::new(memory().await, std::sync::Arc::clone(&counting)));
     let (files, cx) = (ReadOnly.layer(counted), OpContext::new());
-    let uploaded = files.upload_files(&cx, vec![UploadRequest::new(path("/u"), "x")]).await.remove(0);
+    let uploaded = files.upload_files(&cx, vec![FileUploadRequest::new(path("/u"), "x")]).await.remove(0);
     let refused = [
         write(&*files, "/w", "x", vfs_core::WriteMode::CreateNew).await.expect_err("refused"),
         files.edit(&cx, EditRequest::new(path("/a"), "one", "x").replace_all()).await.expect_err("refused"),
@@ -50,8 +50,8 @@ async fn a_dry_run_and_a_snapshot_pass_and_a_restore_does_not() {
 #[tokio::test]
 async fn capabilities_and_name_show_read_only() {
     let inner = memory().await;
-    assert_eq!(inner.capabilities(&path("/")).access, Access::ReadWrite);
+    assert_eq!(inner.capabilities(&path("/")).access, AccessMode::ReadWrite);
     let files = ReadOnly.layer(inner);
-    assert_eq!(files.capabilities(&path("/")).access, Access::ReadOnly);
+    assert_eq!(files.capabilities(&path("/")).access, AccessMode::ReadOnly);
     assert_eq!(files.to_string(), "read_only(memory)");
 }

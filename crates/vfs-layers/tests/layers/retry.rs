@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use vfs_core::operation::Intercepted;
-use vfs_core::{Backend, BackendExt, EditRequest, ErrorKind, Layer, OpContext, Operation, UploadRequest, WriteMode};
+use vfs_core::{
+    Backend, BackendExt, EditRequest, ErrorKind, FileUploadRequest, Layer, OpContext, Operation, WriteMode,
+};
 use vfs_layers::{Delay, FaultInjection, Retry};
 use vfs_memory::MemoryBackend;
 use vfs_testkit::CallCounter;
@@ -63,7 +65,7 @@ async fn permanent_errors_are_not_retried_and_files_of_an_upload_are() {
     assert_eq!(counting.total(), 1);
     let (inner, counting) = failing(ErrorKind::Unavailable, 2).await;
     let files = Retry::new().layer(inner);
-    let answers = files.upload_files(&OpContext::new(), vec![UploadRequest::new(path("/u"), "x")]).await;
+    let answers = files.upload_files(&OpContext::new(), vec![FileUploadRequest::new(path("/u"), "x")]).await;
     assert!(answers[0].cause.is_none(), "{answers:?}");
     assert_eq!(counting.calls(Operation::Upload), 3);
 }

@@ -9,7 +9,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath, WriteRequest};
 
 use crate::backend::LocalBackend;
 use crate::config::policies::FileLockMode;
-use crate::fs::entry_handle::check_access;
+use crate::fs::entry_location::check_access;
 use crate::fs::errno::{from_errno, from_errno_at};
 use crate::fs::metadata::Metadata;
 use crate::local_fs::LocalFs;

@@ -55,7 +55,7 @@ pub enum ProtectionLevel {
 
 /// How paths are resolved below the root.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum PathResolution {
+pub enum PathResolutionMode {
     /// By the kernel's `openat2` if available, otherwise portably.
     #[default]
     Automatic,

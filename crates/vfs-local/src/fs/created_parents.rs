@@ -6,7 +6,7 @@ use rustix::fs::{self, AtFlags, Mode, OFlags};
 use rustix::io::{self, Errno};
 use vfs_core::{ErrorKind, Result, VfsPath};
 
-use super::entry_handle::{COMMON_FLAGS, EntryHandle, sync_directory};
+use super::entry_location::{COMMON_FLAGS, EntryLocation, sync_directory};
 use super::errno::from_errno_at;
 use super::protected_paths::PathAccess;
 use super::root::Root;
@@ -15,7 +15,7 @@ impl Root {
     /// Opens the parent directory of `path`, and creates it and its parents if they are missing.
     ///
     /// Returns the created directories as well, so that a failed write can remove them.
-    pub(crate) fn create_parents(&self, path: &VfsPath) -> Result<(EntryHandle, CreatedParents)> {
+    pub(crate) fn create_parents(&self, path: &VfsPath) -> Result<(EntryLocation, CreatedParents)> {
         match self.entry(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             entry => {
@@ -65,7 +65,7 @@ impl Root {
                 }
             }
         }
-        Ok((EntryHandle { parent: top, name: path.name().unwrap_or_default().to_owned() }, created))
+        Ok((EntryLocation { parent: top, name: path.name().unwrap_or_default().to_owned() }, created))
     }
 }
 

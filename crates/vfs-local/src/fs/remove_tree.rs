@@ -10,7 +10,7 @@ use vfs_core::error::ErrorDetail;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::directory_entries::for_each_entry;
-use super::entry_handle::EntryHandle;
+use super::entry_location::EntryLocation;
 use super::errno::from_errno;
 use super::rename_noreplace::rename_new_at;
 use super::root::Root;
@@ -76,12 +76,12 @@ impl RemovalError {
 }
 
 /// Removes an entry that was staged under a reserved name and never published.
-pub(crate) fn remove_staged(root: &Root, reserved: &EntryHandle) -> Result<()> {
+pub(crate) fn remove_staged(root: &Root, reserved: &EntryLocation) -> Result<()> {
     remove_tree(root, reserved, &mut RemovedCounts::default()).map_err(|failure| failure.error)
 }
 
 /// Removes `entry` with everything below it, and adds the removed entries to `removed`, also if it fails.
-pub(crate) fn remove_tree(root: &Root, entry: &EntryHandle, removed: &mut RemovedCounts) -> Result<(), RemovalError> {
+pub(crate) fn remove_tree(root: &Root, entry: &EntryLocation, removed: &mut RemovedCounts) -> Result<(), RemovalError> {
     let at_top = |errno| RemovalError::new(&[], None, from_errno(errno));
     if entry.file_type().map_err(at_top)? != Some(FileType::Directory) {
         fs::unlinkat(&entry.parent, &entry.name, AtFlags::empty()).map_err(at_top)?;
@@ -103,7 +103,7 @@ pub(crate) fn remove_tree(root: &Root, entry: &EntryHandle, removed: &mut Remove
 }
 
 /// Removes everything below the directory `entry`.
-fn remove_children(root: &Root, entry: &EntryHandle, removed: &mut RemovedCounts) -> Result<(), RemovalError> {
+fn remove_children(root: &Root, entry: &EntryLocation, removed: &mut RemovedCounts) -> Result<(), RemovalError> {
     let mut attempts = 0;
     let top = RemovalDirLevel::open(root, entry.parent.as_fd(), entry.name.as_bytes());
     let mut levels = vec![top.map_err(|errno| RemovalError::new(&[], None, from_errno(errno)))?];

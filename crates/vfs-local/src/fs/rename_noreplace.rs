@@ -5,10 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, RenameFlags};
 use rustix::io::{self, Errno};
 
-use super::entry_handle::{EntryHandle, file_type_at};
+use super::entry_location::{EntryLocation, file_type_at};
 
 /// Renames `from` to `to` atomically. Fails with `EEXIST` if something exists there.
-pub(crate) fn rename_new(from: &EntryHandle, to: &EntryHandle) -> io::Result<()> {
+pub(crate) fn rename_new(from: &EntryLocation, to: &EntryLocation) -> io::Result<()> {
     rename_new_at((from.parent.as_fd(), from.name.as_bytes()), (to.parent.as_fd(), to.name.as_bytes()))
 }
 

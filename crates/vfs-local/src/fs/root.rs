@@ -10,14 +10,14 @@ use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind, ResolveResult, Result, VfsPath};
 
-use super::entry_handle::{COMMON_FLAGS, EntryHandle};
+use super::entry_location::{COMMON_FLAGS, EntryLocation};
 use super::errno::{from_errno_at, retry};
 use super::file_systems::{self, AtimeMountOption};
 use super::metadata::Metadata;
 use super::protected_paths::{CaseFoldedPath, PathAccess, ProtectedPaths};
-use crate::config::policies::{Confinement, MountPolicy, PathResolution, ProtectionLevel};
+use crate::config::policies::{Confinement, MountPolicy, PathResolutionMode, ProtectionLevel};
 
-use self::follow_links::{LinkResolution, LinkResolutionEnd, follow_links};
+use self::follow_links::{LinkResolutionEnd, ResolvedPath, follow_links};
 
 /// Prefix of the names of pending writes. Listings do not show such names, and no path may contain one.
 pub(crate) const RESERVED_PREFIX: &str = ".vfs-tmp-";
@@ -49,7 +49,7 @@ pub(crate) struct RootOptions<'a> {
     pub(crate) path: &'a Path,
     pub(crate) confinement: Confinement,
     pub(crate) mounts: MountPolicy,
-    pub(crate) resolution: PathResolution,
+    pub(crate) resolution: PathResolutionMode,
     pub(crate) protected: &'a [(VfsPath, ProtectionLevel)],
     pub(crate) protected_names: &'a [(String, ProtectionLevel)],
 }
@@ -74,7 +74,7 @@ impl Root {
             fs::open(path, OFlags::PATH | OFlags::DIRECTORY | COMMON_FLAGS, Mode::empty()).map_err(open_failure)?;
         let resolver = match (config.confinement, config.resolution) {
             (Confinement::None, _) => PathResolver::Host,
-            (Confinement::Root, PathResolution::Automatic) if supports_openat2(fd.as_fd()) => {
+            (Confinement::Root, PathResolutionMode::Automatic) if supports_openat2(fd.as_fd()) => {
                 let stay =
                     if config.mounts == MountPolicy::Stay { ResolveFlags::NO_XDEV } else { ResolveFlags::empty() };
                 PathResolver::Kernel(ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | stay)
@@ -165,7 +165,7 @@ impl Root {
     }
 
     /// Fails if `access` is refused for `entry`, which `path` led to.
-    pub(crate) fn check(&self, entry: &EntryHandle, access: PathAccess, path: &VfsPath) -> Result<()> {
+    pub(crate) fn check(&self, entry: &EntryLocation, access: PathAccess, path: &VfsPath) -> Result<()> {
         self.protected_paths.check(self.fd.as_fd(), &entry.parent, &[&entry.name], access, path)
     }
 
@@ -189,7 +189,7 @@ impl Root {
     }
 
     /// Returns the entry at `path`, without following a link at the end.
-    pub(crate) fn entry(&self, path: &VfsPath) -> Result<EntryHandle> {
+    pub(crate) fn entry(&self, path: &VfsPath) -> Result<EntryLocation> {
         check_not_reserved(path)?;
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
             return Err(
@@ -199,11 +199,11 @@ impl Root {
         let parent = self
             .open_relative(relative_path(&parent), OFlags::PATH | OFlags::DIRECTORY)
             .map_err(|errno| from_errno_at(errno, path))?;
-        Ok(EntryHandle { parent, name: name.to_owned() })
+        Ok(EntryLocation { parent, name: name.to_owned() })
     }
 
     /// As [`Root::entry`], but if the entry is a link, returns the entry that the link leads to, which need not exist.
-    pub(crate) fn resolve_entry(&self, path: &VfsPath) -> Result<EntryHandle> {
+    pub(crate) fn resolve_entry(&self, path: &VfsPath) -> Result<EntryLocation> {
         let entry = self.entry(path)?;
         match entry.file_type() {
             Ok(Some(FileType::Symlink)) => self.resolve_links(path).map_err(|errno| from_errno_at(errno, path)),
@@ -225,14 +225,14 @@ impl Root {
                 Err(errno) => return Err(from_errno_at(errno, path)),
             }
         }
-        let LinkResolution { names, end } = follow_links(self, path).map_err(|errno| from_errno_at(errno, path))?;
+        let ResolvedPath { names, end } = follow_links(self, path).map_err(|errno| from_errno_at(errno, path))?;
         let real = String::from_utf8(names.join(&b'/')).map_err(|_| from_errno_at(Errno::ILSEQ, path))?;
         let real = VfsPath::parse(&format!("/{real}")).map_err(|error| error.with_path(path))?;
         Ok(ResolveResult::at(real).leads_nowhere(matches!(end, LinkResolutionEnd::Absent { is_unreachable: true, .. })))
     }
 
     /// Returns the entry that `path` leads to, which need not exist.
-    fn resolve_links(&self, path: &VfsPath) -> io::Result<EntryHandle> {
+    fn resolve_links(&self, path: &VfsPath) -> io::Result<EntryLocation> {
         match follow_links(self, path)?.end {
             LinkResolutionEnd::Entry(entry) => Ok(entry),
             LinkResolutionEnd::Directory => Err(Errno::ISDIR),

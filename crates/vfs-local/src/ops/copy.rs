@@ -8,13 +8,13 @@ use std::time::Instant;
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
-use vfs_core::transfer::TransferMode;
+use vfs_core::transfer::TransferTargetMode;
 use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, Result, VfsPath};
 
 use crate::config::policies::HardLinks;
 use crate::fs::created_parents::CreatedParents;
 use crate::fs::directory_entries::for_each_entry;
-use crate::fs::entry_handle::EntryHandle;
+use crate::fs::entry_location::EntryLocation;
 use crate::fs::errno::from_errno;
 use crate::fs::errno::retry;
 use crate::fs::metadata::{Metadata, special_file_error};
@@ -41,7 +41,7 @@ impl LocalFs {
         let copied = loop {
             // As for a write, a copy over a link writes to the link's target, and a directory never replaces that
             // target.
-            if mode == TransferMode::Overwrite && kind == FileType::RegularFile {
+            if mode == TransferTargetMode::Overwrite && kind == FileType::RegularFile {
                 target = self.root.resolve_entry(&to)?;
                 self.root.check(&target, PathAccess::Change, &to).inspect_err(|_| created.rollback())?;
             }
@@ -66,9 +66,9 @@ impl LocalFs {
 
     fn copy_file(
         &self,
-        (source, from): (&EntryHandle, &VfsPath),
-        (target, to): (&EntryHandle, &VfsPath),
-        mode: TransferMode,
+        (source, from): (&EntryLocation, &VfsPath),
+        (target, to): (&EntryLocation, &VfsPath),
+        mode: TransferTargetMode,
         created: &CreatedParents,
         cx: &OpContext,
     ) -> Result<(bool, CopyCounts)> {
@@ -85,7 +85,7 @@ impl LocalFs {
         let bytes = staged.copy_from(file.fd.as_fd(), self.max_file_size, cx)?;
         let copied = CopyCounts { files: 1, bytes };
         match &locked.file {
-            Some(replaced) if mode == TransferMode::Overwrite => {
+            Some(replaced) if mode == TransferTargetMode::Overwrite => {
                 let published =
                     staged.finish()?.publish_over(&self.root, target, replaced, ReplacePrecondition::SameFile);
                 published.map_err(at_target)?;
@@ -104,9 +104,9 @@ impl LocalFs {
     /// Copies a tree under a reserved name, and renames it to its own name when it is complete.
     fn copy_directory(
         &self,
-        source: &EntryHandle,
-        (target, to): (&EntryHandle, &VfsPath),
-        mode: TransferMode,
+        source: &EntryLocation,
+        (target, to): (&EntryLocation, &VfsPath),
+        mode: TransferTargetMode,
         created: &CreatedParents,
         cx: &OpContext,
     ) -> Result<(bool, CopyCounts)> {
@@ -148,7 +148,7 @@ impl LocalFs {
         published
     }
 
-    fn copy_tree(&self, source: &EntryHandle, reserved: &EntryHandle, cx: &OpContext) -> Result<CopyCounts> {
+    fn copy_tree(&self, source: &EntryLocation, reserved: &EntryLocation, cx: &OpContext) -> Result<CopyCounts> {
         let mut copied = CopyCounts::default();
         let top = CopyDirPair {
             from: self.open_directory(source.parent.as_fd(), OsStr::new(&source.name)).map_err(from_errno)?,
@@ -241,7 +241,7 @@ impl LocalFs {
     }
 
     /// Returns whether the directory that contains `entry` is `directory` or below it, by its real location.
-    fn is_inside(&self, entry: &EntryHandle, directory: &EntryHandle) -> Result<bool> {
+    fn is_inside(&self, entry: &EntryLocation, directory: &EntryLocation) -> Result<bool> {
         let root = self.root.identity().map_err(from_errno)?;
         let directory = Metadata::at(directory.parent.as_fd(), &directory.name).map_err(from_errno)?.identity();
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -277,6 +277,6 @@ struct CopyDirPair {
 }
 
 /// Returns whether an overwriting copy failed because a file was created at the target after the check.
-fn lost_race(error: &Error, mode: TransferMode) -> bool {
-    mode == TransferMode::Overwrite && error.kind() == ErrorKind::AlreadyExists
+fn lost_race(error: &Error, mode: TransferTargetMode) -> bool {
+    mode == TransferTargetMode::Overwrite && error.kind() == ErrorKind::AlreadyExists
 }

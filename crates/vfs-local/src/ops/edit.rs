@@ -1,6 +1,6 @@
 //! Edits: text replacements that are retried if the file changes meanwhile.
 
-use vfs_core::edit::EditMode;
+use vfs_core::edit::ApplyMode;
 use vfs_core::{EditRequest, EditResult, Error, ErrorKind, OpContext, Result, edit};
 
 use super::read::read_to_end;
@@ -22,7 +22,7 @@ impl LocalFs {
         }
         let entry = self.root.resolve_entry(path)?;
         let (access, purpose) = match request.mode {
-            EditMode::DryRun => (PathAccess::Read, LockPurpose::Inspect),
+            ApplyMode::DryRun => (PathAccess::Read, LockPurpose::Inspect),
             _ => (PathAccess::Change, LockPurpose::Change),
         };
         self.root.check(&entry, access, path)?;
@@ -41,7 +41,7 @@ impl LocalFs {
                 edit::apply(&old, &request.replacements, self.max_file_size).map_err(|error| error.or_path(path))?;
             let diff = request.wants_diff().then(|| edit::diff(path, &old, &edited.content));
             let size = edited.content.len() as u64;
-            if request.mode == EditMode::DryRun {
+            if request.mode == ApplyMode::DryRun {
                 return Ok(EditResult::new(path.clone(), edited.occurrences, version, size).with_diff(diff));
             }
             let staged =

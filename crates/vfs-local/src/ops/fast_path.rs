@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
     use crate::config::LocalConfig;
-    use crate::config::policies::{HardLinks, PathResolution, ProtectionLevel};
+    use crate::config::policies::{HardLinks, PathResolutionMode, ProtectionLevel};
 
     fn path(text: &str) -> VfsPath {
         VfsPath::parse(text).expect("a valid path")
@@ -237,7 +237,7 @@ mod tests {
     fn portable_resolution_has_no_fast_path() {
         let home = home();
         drop(local_fs(home.path()));
-        let config = LocalConfig::new(home.path().join("root")).resolution(PathResolution::Portable);
+        let config = LocalConfig::new(home.path().join("root")).resolution(PathResolutionMode::Portable);
         let local_fs = LocalFs::open(&config).expect("it opens");
         assert!(stat(&local_fs, &path("/d/file")).is_none() && resolve(&local_fs, &path("/d/file")).is_none());
         assert!(read(&local_fs, &ReadRequest::new(path("/d/file"))).is_none());

@@ -7,8 +7,8 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::OFlags;
 use rustix::io;
 use vfs_core::{
-    Error, ErrorKind, FileDownloadResponse, OpContext, ReadRequest, ReadResult, Result, Version, VfsPath, buffer,
-    window,
+    Error, ErrorKind, FileDownloadResponse, OpContext, ReadRequest, ReadResult, Result, Version, VfsPath,
+    fallible_alloc, window,
 };
 
 use crate::fs::errno::retry;
@@ -50,7 +50,7 @@ impl LocalFs {
         {
             return window::read_bytes(&content.into(), request, version);
         }
-        let mut source = OpenFileSource { fd, size: metadata.size(), cx };
+        let mut source = FileContentSource { fd, size: metadata.size(), cx };
         let mut index = self.line_indexes.get(&version);
         let window = window::read_indexed(&mut source, &mut index, request, version.clone());
         self.line_indexes.insert(&source.fd, &metadata, version, index);
@@ -96,7 +96,7 @@ pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: 
     }
     // One byte more than the size: the read that returns the last bytes then also finds the end of the file.
     let claimed = usize::try_from(metadata.size()).map_err(|_| too_large())?;
-    let mut content = buffer::with_capacity(claimed.saturating_add(1))?;
+    let mut content = fallible_alloc::with_capacity(claimed.saturating_add(1))?;
     let mut filled = 0;
     loop {
         cx.check()?;
@@ -105,7 +105,7 @@ pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: 
                 0 => filled.clamp(4096, CHUNK),
                 room => room.min(CHUNK),
             };
-            buffer::resize(&mut content, filled + more)?;
+            fallible_alloc::resize(&mut content, filled + more)?;
         }
         match retry(|| io::pread(fd, &mut content[filled..], filled as u64)).map_err(from_errno)? {
             0 => {
@@ -121,13 +121,13 @@ pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: 
 }
 
 /// A file as source of a window, which checks the context between blocks.
-struct OpenFileSource<'a> {
+struct FileContentSource<'a> {
     fd: OwnedFd,
     size: u64,
     cx: &'a OpContext,
 }
 
-impl window::ContentSource for OpenFileSource<'_> {
+impl window::ContentSource for FileContentSource<'_> {
     fn size(&self) -> u64 {
         self.size
     }

@@ -8,7 +8,7 @@ use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, capabilities};
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
-use crate::fs::entry_handle::{EntryHandle, check_access};
+use crate::fs::entry_location::{EntryLocation, check_access};
 use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
 use crate::fs::protected_paths::ProtectedPaths;
@@ -21,7 +21,7 @@ use crate::fs::root::Root;
 /// The check covers as many levels of directories as a removal has open descriptors for. If a protected name might be
 /// below, deeper directories are refused. Failures that cannot be foreseen, such as a broken disk or a concurrent
 /// change, still stop a removal in the middle.
-pub(crate) fn check_removable(root: &Root, entry: &EntryHandle, cx: &OpContext) -> Result<(), RemovalError> {
+pub(crate) fn check_removable(root: &Root, entry: &EntryLocation, cx: &OpContext) -> Result<(), RemovalError> {
     let failed = |levels: &[RemovalDirLevel], name: Option<&[u8]>, errno| {
         // Opening a directory fails with `EBUSY` if something is mounted on it.
         let failure = if errno == Errno::BUSY { mount_point_error() } else { from_errno(errno) };

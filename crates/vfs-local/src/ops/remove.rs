@@ -8,7 +8,7 @@ use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, OpContext, Result,
 
 use crate::config::policies::{Durability, HardLinks};
 use crate::fs::created_parents::CreatedParents;
-use crate::fs::entry_handle::{EntryHandle, sync_directory};
+use crate::fs::entry_location::{EntryLocation, sync_directory};
 use crate::fs::errno::{from_errno, from_errno_at};
 use crate::fs::metadata::special_file_error;
 use crate::fs::protected_paths::PathAccess;
@@ -67,7 +67,7 @@ impl LocalFs {
     }
 
     /// Removes a file or link.
-    fn remove_entry(&self, entry: &EntryHandle, path: &VfsPath) -> Result<u64> {
+    fn remove_entry(&self, entry: &EntryLocation, path: &VfsPath) -> Result<u64> {
         if self.durability == Durability::Full {
             return self.remove_via_reserved_name(entry, path);
         }
@@ -81,9 +81,9 @@ impl LocalFs {
     /// The rename to a reserved name is the commit point, after which no reader finds the entry, whether or not the
     /// caller waits for the rest. If something below cannot be removed, the remaining tree is renamed back; if
     /// that fails, too, the error says so. A directory that cannot be renamed is emptied in place.
-    fn remove_via_reserved_name(&self, entry: &EntryHandle, path: &VfsPath) -> Result<u64> {
+    fn remove_via_reserved_name(&self, entry: &EntryLocation, path: &VfsPath) -> Result<u64> {
         let sync = RenameSync { durability: self.durability, created: &CreatedParents::default() };
-        let rename_aside = |reserved: &EntryHandle| rename_new_durably(entry, reserved, sync);
+        let rename_aside = |reserved: &EntryLocation| rename_new_durably(entry, reserved, sync);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let open_file = match entry.file_type().map_err(from_errno)? {
             Some(FileType::Directory | FileType::RegularFile) => {
@@ -115,7 +115,7 @@ impl LocalFs {
         }
     }
 
-    fn remove_in_place(&self, entry: &EntryHandle, path: &VfsPath) -> Result<u64> {
+    fn remove_in_place(&self, entry: &EntryLocation, path: &VfsPath) -> Result<u64> {
         let mut removed = RemovedCounts::default();
         remove_tree(&self.root, entry, &mut removed).map_err(|failure| failure.into_error(path, removed))?;
         if self.durability == Durability::Full {

@@ -8,7 +8,7 @@ use vfs_core::{DeleteResult, Error, ErrorKind, OpContext, Result, VfsPath};
 
 use crate::config::policies::Durability;
 use crate::fs::directory_entries::for_each_entry;
-use crate::fs::entry_handle::{EntryHandle, sync_directory};
+use crate::fs::entry_location::{EntryLocation, sync_directory};
 use crate::fs::errno::{from_errno, from_errno_at};
 use crate::fs::metadata::Metadata;
 use crate::fs::protected_paths::PathAccess;
@@ -44,7 +44,7 @@ impl LocalFs {
         Ok(DeleteResult::new(path.clone(), 0))
     }
 
-    fn remove_directory(&self, entry: &EntryHandle) -> io::Result<()> {
+    fn remove_directory(&self, entry: &EntryLocation) -> io::Result<()> {
         if self.durability == Durability::Atomic {
             return fs::unlinkat(&entry.parent, &entry.name, AtFlags::REMOVEDIR);
         }
@@ -58,7 +58,7 @@ impl LocalFs {
 
     /// Removes the files that dead processes left under reserved names, if nothing else is in the directory: every
     /// listing shows it as empty.
-    fn remove_leftovers(&self, entry: &EntryHandle, path: &VfsPath) -> Result<()> {
+    fn remove_leftovers(&self, entry: &EntryLocation, path: &VfsPath) -> Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let dir = self.root.open_child(entry.parent.as_fd(), entry.name.as_bytes(), flags);
         let dir = dir.map_err(|errno| from_errno_at(errno, path))?;
@@ -76,7 +76,7 @@ impl LocalFs {
         }
         for name in reserved {
             let parent = io::fcntl_dupfd_cloexec(&dir, 0).map_err(from_errno)?;
-            remove_leftover(&self.root, &EntryHandle { parent, name }).map_err(|error| error.or_path(path))?;
+            remove_leftover(&self.root, &EntryLocation { parent, name }).map_err(|error| error.or_path(path))?;
         }
         Ok(())
     }

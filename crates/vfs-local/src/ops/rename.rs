@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 use std::os::fd::AsFd;
 
 use rustix::fs::FileType;
-use vfs_core::transfer::TransferMode;
+use vfs_core::transfer::TransferTargetMode;
 use vfs_core::{Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, VfsPath};
 
-use crate::fs::entry_handle::EntryHandle;
+use crate::fs::entry_location::EntryLocation;
 use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
 use crate::fs::protected_paths::PathAccess;
@@ -42,10 +42,10 @@ impl LocalFs {
 
     fn rename_locked(
         &self,
-        (source, from): (&EntryHandle, &VfsPath),
+        (source, from): (&EntryLocation, &VfsPath),
         kind: FileType,
-        (target, to): (&EntryHandle, &VfsPath),
-        mode: TransferMode,
+        (target, to): (&EntryLocation, &VfsPath),
+        mode: TransferTargetMode,
         sync: RenameSync<'_>,
         cx: &OpContext,
     ) -> Result<bool> {
@@ -70,7 +70,7 @@ impl LocalFs {
             };
             match moved {
                 // A new file was created at the target after the check.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists && mode == TransferMode::Overwrite => {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && mode == TransferTargetMode::Overwrite => {
                     cx.check()?;
                 }
                 moved => {
@@ -92,11 +92,11 @@ fn explain_cross_device(
     (source, from): NamedEntry<'_>,
     (target, to): NamedEntry<'_>,
 ) -> Error {
-    let mount_of = |entry: &EntryHandle| {
+    let mount_of = |entry: &EntryLocation| {
         Metadata::from_fd(entry.parent.as_fd()).map(|metadata| (metadata.identity().0, metadata.mount_id()))
     };
     let is_mounted =
-        |entry: &EntryHandle| Metadata::at(entry.parent.as_fd(), &entry.name).is_ok_and(|at| at.is_mount_point());
+        |entry: &EntryLocation| Metadata::at(entry.parent.as_fd(), &entry.name).is_ok_and(|at| at.is_mount_point());
     let is_same_file_system = mount_of(source).is_ok_and(|one| mount_of(target).is_ok_and(|other| one == other))
         && !is_mounted(source)
         && !is_mounted(target);
@@ -120,4 +120,4 @@ fn explain_cross_device(
 }
 
 /// An entry, and the caller's path of it.
-type NamedEntry<'a> = (&'a EntryHandle, &'a VfsPath);
+type NamedEntry<'a> = (&'a EntryLocation, &'a VfsPath);

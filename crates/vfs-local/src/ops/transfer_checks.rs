@@ -1,10 +1,10 @@
 //! Checks of the source and target of a rename or copy, and the path that an error is about.
 
 use rustix::fs::FileType;
-use vfs_core::transfer::TransferMode;
+use vfs_core::transfer::TransferTargetMode;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use crate::fs::entry_handle::EntryHandle;
+use crate::fs::entry_location::EntryLocation;
 use crate::fs::errno::{from_errno, from_errno_at};
 use crate::fs::metadata::special_file_error;
 
@@ -14,7 +14,7 @@ pub(crate) fn same_path_error() -> Error {
 }
 
 /// Returns the type of the entry at the source, if it can be renamed or copied.
-pub(crate) fn check_source(entry: &EntryHandle, path: &VfsPath) -> Result<FileType> {
+pub(crate) fn check_source(entry: &EntryLocation, path: &VfsPath) -> Result<FileType> {
     match entry.file_type().map_err(|errno| from_errno_at(errno, path))? {
         None => Err(Error::not_found(path)),
         Some(kind @ (FileType::RegularFile | FileType::Directory | FileType::Symlink)) => Ok(kind),
@@ -24,11 +24,15 @@ pub(crate) fn check_source(entry: &EntryHandle, path: &VfsPath) -> Result<FileTy
 
 /// Returns the type of the entry that is to be replaced at the target, or `None` if nothing exists there. Fails if the
 /// entry must not be replaced.
-pub(crate) fn check_target(target: &EntryHandle, source: FileType, mode: TransferMode) -> Result<Option<FileType>> {
+pub(crate) fn check_target(
+    target: &EntryLocation,
+    source: FileType,
+    mode: TransferTargetMode,
+) -> Result<Option<FileType>> {
     let Some(existing) = target.file_type().map_err(from_errno)? else {
         return Ok(None);
     };
-    if mode != TransferMode::Overwrite {
+    if mode != TransferTargetMode::Overwrite {
         return Err(Error::of(ErrorKind::AlreadyExists));
     }
     match (source, existing) {

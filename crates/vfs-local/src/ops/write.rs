@@ -8,13 +8,13 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use rustix::fs::FileType;
 use vfs_core::{
-    Error, ErrorKind, FileUploadResponse, OpContext, Result, UploadRequest, Version, VfsPath, WriteMode, WriteRequest,
-    WriteResult,
+    Error, ErrorKind, FileUploadRequest, FileUploadResponse, OpContext, Result, Version, VfsPath, WriteMode,
+    WriteRequest, WriteResult,
 };
 
 use crate::config::policies::HardLinks;
 use crate::fs::created_parents::CreatedParents;
-use crate::fs::entry_handle::EntryHandle;
+use crate::fs::entry_location::EntryLocation;
 use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
 use crate::fs::protected_paths::PathAccess;
@@ -82,7 +82,7 @@ impl LocalFs {
         Ok(WriteResult::new(request.path, created, metadata.version(), metadata.size()))
     }
 
-    pub(crate) fn upload(&self, upload: UploadRequest, cx: &OpContext) -> FileUploadResponse {
+    pub(crate) fn upload(&self, upload: FileUploadRequest, cx: &OpContext) -> FileUploadResponse {
         let path = upload.path.clone();
         FileUploadResponse::of_write(path, self.write(upload.into(), cx))
     }
@@ -100,7 +100,7 @@ impl LocalFs {
 
     fn create_at(
         &self,
-        entry: &EntryHandle,
+        entry: &EntryLocation,
         created: &CreatedParents,
         request: &FileWrite,
         cx: &OpContext,
@@ -173,7 +173,7 @@ impl LocalFs {
     pub(super) fn publish_if_unchanged(
         &self,
         staged: StagedFile,
-        entry: &EntryHandle,
+        entry: &EntryLocation,
         file: &LockedFile,
     ) -> Result<Metadata> {
         let finished = staged.finish()?;
@@ -214,7 +214,7 @@ impl LocalFs {
         &self,
         path: &VfsPath,
         cx: &OpContext,
-        work: impl Fn(&EntryHandle, &CreatedParents) -> Result<(bool, Metadata)>,
+        work: impl Fn(&EntryLocation, &CreatedParents) -> Result<(bool, Metadata)>,
     ) -> Result<(bool, Metadata)> {
         let deadline = self.lock_deadline();
         loop {
@@ -263,7 +263,7 @@ impl LocalFs {
 
 /// Checks right before the commit whether the file has changed, so that the data of another writer is not lost. Returns
 /// the current metadata if the version changed, and fails with `conflict` if another file has replaced it.
-pub(super) fn detect_change(entry: &EntryHandle, file: &LockedFile) -> Result<Option<Metadata>> {
+pub(super) fn detect_change(entry: &EntryLocation, file: &LockedFile) -> Result<Option<Metadata>> {
     let now = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(from_errno)?;
     if now.identity() != file.metadata.identity() {
         return Err(Error::of(ErrorKind::Conflict));

@@ -8,11 +8,11 @@ use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{self, FileType, OFlags};
 use rustix::io::Errno;
-use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Sketch, SketchCallback, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, LookupResult, SearchableContent, Sketch, SketchCallback, Tree};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, ResolveResult, Result, VfsPath};
 
 use crate::fs::directory_entries::for_each_entry;
-use crate::fs::entry_handle::EntryHandle;
+use crate::fs::entry_location::EntryLocation;
 use crate::fs::errno::from_errno;
 use crate::fs::metadata::{Metadata, special_file_error};
 use crate::fs::protected_paths::{CaseFoldedPath, PathAccess, join_folded};
@@ -92,22 +92,22 @@ impl LocalTree {
 }
 
 impl Tree for LocalTree {
-    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult> {
         if let Some(cache) = self.cache() {
             cache.evict_unused();
         }
         let fd = self.local_fs.root.open_at(path, OFlags::PATH)?;
         match Metadata::from_fd(fd.as_fd()).map_err(from_errno)?.file_type() {
-            FileType::Directory => Ok(TreeEntry::Directory(Arc::new(self.open_by_path(path, path.clone())?))),
+            FileType::Directory => Ok(LookupResult::Directory(Arc::new(self.open_by_path(path, path.clone())?))),
             FileType::RegularFile => {
                 let entry = self.local_fs.root.resolve_entry(path)?;
                 self.local_fs.root.check(&entry, PathAccess::Read, path)?;
-                let EntryHandle { parent, name } = entry;
+                let EntryLocation { parent, name } = entry;
                 // This is the file's real directory, which the path of a link need not name, so it stays open however
                 // deep it is. The path always has a parent, since the root is not a file.
                 let folded_path = self.local_fs.root.folded_path(&parent, path)?;
                 let dir = LocalTreeDir::of_fd(self, path.parent().unwrap_or_default(), Some(parent), folded_path);
-                Ok(TreeEntry::File { dir: Arc::new(dir), name })
+                Ok(LookupResult::File { dir: Arc::new(dir), name })
             }
             _ => Err(special_file_error().with_path(path)),
         }

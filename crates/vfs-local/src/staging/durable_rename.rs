@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::config::policies::Durability;
 use crate::fs::created_parents::CreatedParents;
-use crate::fs::entry_handle::{EntryHandle, sync_directory};
+use crate::fs::entry_location::{EntryLocation, sync_directory};
 use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
 use crate::fs::rename_noreplace::rename_new;
@@ -23,7 +23,7 @@ pub(crate) struct RenameSync<'a> {
 
 impl RenameSync<'_> {
     /// If the durability is full, syncs the directories of both ends and the parents that were created.
-    fn sync(&self, from: &EntryHandle, to: &EntryHandle) -> io::Result<()> {
+    fn sync(&self, from: &EntryLocation, to: &EntryLocation) -> io::Result<()> {
         if self.durability == Durability::Atomic {
             return Ok(());
         }
@@ -34,7 +34,7 @@ impl RenameSync<'_> {
 }
 
 /// Renames `from` to `to`, where nothing exists, and rolls back if the sync fails.
-pub(crate) fn rename_new_durably(from: &EntryHandle, to: &EntryHandle, sync: RenameSync<'_>) -> io::Result<()> {
+pub(crate) fn rename_new_durably(from: &EntryLocation, to: &EntryLocation, sync: RenameSync<'_>) -> io::Result<()> {
     rename_new(from, to)?;
     sync.sync(from, to).map_err(|errno| rename_new(to, from).err().unwrap_or(errno))
 }
@@ -42,8 +42,8 @@ pub(crate) fn rename_new_durably(from: &EntryHandle, to: &EntryHandle, sync: Ren
 /// Renames `from` over `to`, which is an `existing` file, link or empty directory, and rolls back if the sync fails
 /// and a backup could be created.
 pub(crate) fn rename_over_durably(
-    from: &EntryHandle,
-    to: &EntryHandle,
+    from: &EntryLocation,
+    to: &EntryLocation,
     existing: FileType,
     sync: RenameSync<'_>,
 ) -> Result<()> {
@@ -66,7 +66,7 @@ pub(crate) fn rename_over_durably(
 
 /// Replaces the `failure` to move or remove `entry` by one that explains it, if something is mounted on the entry:
 /// retrying will not help then.
-pub(crate) fn explain_mount_error(failure: Error, entry: &EntryHandle) -> Error {
+pub(crate) fn explain_mount_error(failure: Error, entry: &EntryLocation) -> Error {
     if !is_caused_by_mount(&failure, entry) {
         return failure;
     }
@@ -75,19 +75,19 @@ pub(crate) fn explain_mount_error(failure: Error, entry: &EntryHandle) -> Error 
 }
 
 /// As [`explain_mount_error`], for an entry that the caller calls `path`.
-pub(crate) fn explain_mount_error_at(failure: Error, entry: &EntryHandle, path: &VfsPath) -> Error {
+pub(crate) fn explain_mount_error_at(failure: Error, entry: &EntryLocation, path: &VfsPath) -> Error {
     if is_caused_by_mount(&failure, entry) { explain_mount_error(failure, entry).with_path(path) } else { failure }
 }
 
 /// Returns whether an entry could not be moved or removed because something is mounted on it.
-fn is_caused_by_mount(failure: &Error, entry: &EntryHandle) -> bool {
+fn is_caused_by_mount(failure: &Error, entry: &EntryLocation) -> bool {
     let is_mount_point = || Metadata::at(entry.parent.as_fd(), &entry.name).is_ok_and(|at| at.is_mount_point());
     failure.kind() == ErrorKind::Busy && is_mount_point()
 }
 
 /// Returns whether both entries are hard links of one file. On a file system that ignores case, they may be two
 /// spellings of a single name, which is not a hard link.
-fn are_hard_links(one: &EntryHandle, other: &EntryHandle) -> io::Result<bool> {
+fn are_hard_links(one: &EntryLocation, other: &EntryLocation) -> io::Result<bool> {
     let one = Metadata::at(one.parent.as_fd(), &one.name)?;
     let other = Metadata::at(other.parent.as_fd(), &other.name)?;
     Ok(one.identity() == other.identity() && one.link_count() > 1 && one.file_type() != FileType::Directory)
@@ -103,12 +103,12 @@ enum ReplacedBackup {
 }
 
 impl ReplacedBackup {
-    fn create(entry: &EntryHandle, existing: FileType) -> Result<Self> {
+    fn create(entry: &EntryLocation, existing: FileType) -> Result<Self> {
         if existing == FileType::Directory {
             let mode = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(from_errno)?.mode();
             return Ok(ReplacedBackup::EmptyDirectory(Mode::from_raw_mode(mode & 0o7777)));
         }
-        let link = |reserved: &EntryHandle| {
+        let link = |reserved: &EntryLocation| {
             fs::linkat(&entry.parent, &entry.name, &reserved.parent, &reserved.name, AtFlags::empty())
         };
         match create_unique_reserved(entry, link) {
@@ -121,7 +121,7 @@ impl ReplacedBackup {
         }
     }
 
-    fn restore(self, entry: &EntryHandle) -> io::Result<()> {
+    fn restore(self, entry: &EntryLocation) -> io::Result<()> {
         match self {
             ReplacedBackup::Unavailable => Ok(()),
             ReplacedBackup::Link(link) => link.rename_to(entry),

@@ -10,7 +10,7 @@ use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
 use crate::config::policies::HardLinks;
-use crate::fs::entry_handle::EntryHandle;
+use crate::fs::entry_location::EntryLocation;
 use crate::fs::errno::from_errno;
 use crate::fs::metadata::{Metadata, special_file_error};
 use crate::fs::root::Root;
@@ -32,7 +32,7 @@ pub(crate) struct InProcessEntryLock(EntryKey);
 
 impl InProcessEntryLock {
     /// Waits for the lock until `deadline`, or until the context is cancelled or its own deadline passes.
-    pub(crate) fn acquire(entry: &EntryHandle, cx: &OpContext, deadline: Instant) -> Result<Self> {
+    pub(crate) fn acquire(entry: &EntryLocation, cx: &OpContext, deadline: Instant) -> Result<Self> {
         let (device, inode) = Metadata::from_fd(entry.parent.as_fd()).map_err(from_errno)?.identity();
         let key = (device, inode, entry.name.clone());
         let (locked, released) = &*LOCKED_ENTRIES;
@@ -46,7 +46,7 @@ impl InProcessEntryLock {
     }
 
     /// Returns the key of the entry, by which two entries are locked in the same order everywhere.
-    pub(crate) fn order_key(entry: &EntryHandle) -> io::Result<(u64, u64, &str)> {
+    pub(crate) fn order_key(entry: &EntryLocation) -> io::Result<(u64, u64, &str)> {
         let (device, inode) = Metadata::from_fd(entry.parent.as_fd())?.identity();
         Ok((device, inode, &entry.name))
     }
@@ -95,7 +95,7 @@ impl LockedFile {
     /// has it locked until the deadline.
     pub(crate) fn acquire(
         root: &Root,
-        entry: &EntryHandle,
+        entry: &EntryLocation,
         purpose: LockPurpose,
         hard_links: HardLinks,
         cx: &OpContext,
@@ -134,7 +134,7 @@ impl LockedFile {
 /// Opens the file, and returns whether it is locked; `None` if it was removed.
 fn open_and_lock(
     root: &Root,
-    entry: &EntryHandle,
+    entry: &EntryLocation,
     cx: &OpContext,
     deadline: Instant,
 ) -> Result<Option<(OwnedFd, bool)>> {

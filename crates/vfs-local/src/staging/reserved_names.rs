@@ -7,7 +7,7 @@ use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::{self, Errno};
 use vfs_core::{ErrorKind, Result};
 
-use crate::fs::entry_handle::EntryHandle;
+use crate::fs::entry_location::EntryLocation;
 use crate::fs::errno::from_errno;
 use crate::fs::remove_tree::remove_staged;
 use crate::fs::root::{RESERVED_PREFIX, Root};
@@ -15,20 +15,20 @@ use crate::fs::syscall_probes::is_flock_refused;
 
 /// An entry under a reserved name, which is removed on drop unless it is renamed to its final name.
 #[derive(Debug)]
-pub(crate) struct ReservedEntry(EntryHandle);
+pub(crate) struct ReservedEntry(EntryLocation);
 
 impl ReservedEntry {
     /// Takes ownership of `reserved`, which was created before.
-    pub(crate) fn new(reserved: EntryHandle) -> Self {
+    pub(crate) fn new(reserved: EntryLocation) -> Self {
         Self(reserved)
     }
 
-    pub(crate) fn entry(&self) -> &EntryHandle {
+    pub(crate) fn entry(&self) -> &EntryLocation {
         &self.0
     }
 
     /// Renames the entry to `entry`, and replaces what exists there.
-    pub(crate) fn rename_to(self, entry: &EntryHandle) -> io::Result<()> {
+    pub(crate) fn rename_to(self, entry: &EntryLocation) -> io::Result<()> {
         fs::renameat(&self.0.parent, &self.0.name, &entry.parent, &entry.name)
     }
 }
@@ -47,9 +47,9 @@ impl Drop for ReservedEntry {
 /// `flock`, the name is unique instead.
 pub(crate) fn create_reserved(
     root: &Root,
-    entry: &EntryHandle,
-    mut create: impl FnMut(&EntryHandle) -> io::Result<()>,
-) -> Result<EntryHandle> {
+    entry: &EntryLocation,
+    mut create: impl FnMut(&EntryLocation) -> io::Result<()>,
+) -> Result<EntryLocation> {
     if is_flock_refused() {
         return create_unique_reserved(entry, create);
     }
@@ -66,9 +66,9 @@ pub(crate) fn create_reserved(
 
 /// Creates an entry under a unique reserved name.
 pub(crate) fn create_unique_reserved(
-    entry: &EntryHandle,
-    mut create: impl FnMut(&EntryHandle) -> io::Result<()>,
-) -> Result<EntryHandle> {
+    entry: &EntryLocation,
+    mut create: impl FnMut(&EntryLocation) -> io::Result<()>,
+) -> Result<EntryLocation> {
     loop {
         let random = RandomState::new().build_hasher().finish();
         let reserved = entry
@@ -96,7 +96,7 @@ pub(crate) fn lock_against_cleanup(fd: &OwnedFd) -> io::Result<()> {
 
 /// Removes a leftover of a dead process. Only the holder of its lock removes it, so that two processes do not remove
 /// each other's entries.
-pub(crate) fn remove_leftover(root: &Root, reserved: &EntryHandle) -> Result<()> {
+pub(crate) fn remove_leftover(root: &Root, reserved: &EntryLocation) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let leftover = match fs::openat(&reserved.parent, &reserved.name, flags, Mode::empty()) {
         Ok(leftover) => leftover,

@@ -14,7 +14,7 @@ use vfs_search::without_size_signal;
 use self::finished_file::FinishedFile;
 pub(crate) use self::finished_file::ReplacePrecondition;
 use crate::config::policies::Durability;
-use crate::fs::entry_handle::EntryHandle;
+use crate::fs::entry_location::EntryLocation;
 use crate::fs::errno::from_errno;
 use crate::fs::errno::retry;
 use crate::fs::metadata::Metadata;
@@ -22,7 +22,7 @@ use crate::fs::syscall_probes::is_linkat_refused;
 use crate::staging::entry_lock::LockedFile;
 use crate::staging::preserved_attributes;
 use crate::staging::reserved_names::{ReservedEntry, create_unique_reserved, lock_against_cleanup};
-use crate::staging::write_times::{make_unique, next_unique_time};
+use crate::staging::unique_mtime::{make_unique, next_unique_time};
 
 /// Number of bytes that are written or copied between two checks of the context.
 const MAX_CHUNK_SIZE: usize = 8 << 20;
@@ -46,7 +46,7 @@ pub(crate) struct StagedFile {
 
 impl StagedFile {
     /// Creates an empty file in the directory of `entry`, which will replace `replaced` or be new.
-    pub(crate) fn create(entry: &EntryHandle, replaced: Option<&LockedFile>, durability: Durability) -> Result<Self> {
+    pub(crate) fn create(entry: &EntryLocation, replaced: Option<&LockedFile>, durability: Durability) -> Result<Self> {
         let mode = Mode::from_raw_mode(if replaced.is_some() { 0o600 } else { NEW_FILE_MODE });
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let opened_unnamed = if is_linkat_refused() {
@@ -69,7 +69,7 @@ impl StagedFile {
         Ok(staged)
     }
 
-    fn create_named(entry: &EntryHandle, mode: Mode, durability: Durability) -> Result<Self> {
+    fn create_named(entry: &EntryLocation, mode: Mode, durability: Durability) -> Result<Self> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut opened = Err(Errno::EXIST);
         let reserved_entry = create_unique_reserved(entry, |reserved_entry| {

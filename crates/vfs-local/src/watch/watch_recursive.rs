@@ -9,7 +9,7 @@ use vfs_core::watch::Change;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::watch_state::{EntryLookupError, RecursiveWatchOptions, WatchState};
-use super::watched_dir_tree::{PlacementOutcome, WatchDescriptor, WatchedEntryRef};
+use super::watched_dir_tree::{DirPlacementOutcome, WatchDescriptor, WatchedEntryRef};
 use crate::fs::directory_entries::for_each_entry;
 use crate::fs::errno::from_errno_at;
 use crate::fs::metadata::Metadata;
@@ -141,7 +141,7 @@ impl WatchState {
         }
         let (placement, removed) = self.directories.place(id, at.place());
         self.unwatch(removed);
-        if placement == PlacementOutcome::Refused {
+        if placement == DirPlacementOutcome::Refused {
             taken.push(id);
             return Ok(Vec::new());
         }

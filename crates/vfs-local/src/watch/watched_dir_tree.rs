@@ -28,7 +28,7 @@ struct WatchedDirNode {
 
 /// The result of placing a directory in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PlacementOutcome {
+pub(super) enum DirPlacementOutcome {
     /// The directory already was in that place.
     Unchanged,
     /// The directory is new in that place.
@@ -74,17 +74,17 @@ impl WatchedDirTree {
         &mut self,
         id: WatchDescriptor,
         parent: Option<(WatchDescriptor, &str)>,
-    ) -> (PlacementOutcome, Vec<WatchDescriptor>) {
+    ) -> (DirPlacementOutcome, Vec<WatchDescriptor>) {
         let target = parent.map(|(parent, name)| (parent, name.to_owned()));
         if self.nodes.get(&id).is_some_and(|node| node.parent == target) {
-            return (PlacementOutcome::Unchanged, Vec::new());
+            return (DirPlacementOutcome::Unchanged, Vec::new());
         }
         let Some((parent, name)) = target else {
             self.nodes.insert(id, WatchedDirNode::default());
-            return (PlacementOutcome::Placed, Vec::new());
+            return (DirPlacementOutcome::Placed, Vec::new());
         };
         if !self.contains(parent) || self.is_at_or_below(parent, id) {
-            return (PlacementOutcome::Refused, Vec::new());
+            return (DirPlacementOutcome::Refused, Vec::new());
         }
         self.detach(id);
         let removed = self.child(parent, &name).map(|replaced| self.remove(replaced)).unwrap_or_default();
@@ -92,7 +92,7 @@ impl WatchedDirTree {
             node.children.insert(name.clone(), id);
         }
         self.nodes.entry(id).or_default().parent = Some((parent, name));
-        (PlacementOutcome::Placed, removed)
+        (DirPlacementOutcome::Placed, removed)
     }
 
     /// Removes `id` and everything below it from the tree, and returns them.
@@ -144,7 +144,7 @@ mod tests {
     fn tree() -> WatchedDirTree {
         let mut tree = WatchedDirTree::default();
         for (id, parent) in [(1, None), (2, Some((1, "a"))), (3, Some((2, "b"))), (4, Some((3, "c")))] {
-            assert_eq!(tree.place(id, parent), (PlacementOutcome::Placed, Vec::new()));
+            assert_eq!(tree.place(id, parent), (DirPlacementOutcome::Placed, Vec::new()));
         }
         tree
     }
@@ -156,13 +156,13 @@ mod tests {
     #[test]
     fn moving_a_directory_moves_its_subtree() {
         let mut tree = tree();
-        assert_eq!(tree.place(3, Some((2, "b"))), (PlacementOutcome::Unchanged, Vec::new()));
-        assert_eq!(tree.place(3, Some((1, "x"))), (PlacementOutcome::Placed, Vec::new()));
+        assert_eq!(tree.place(3, Some((2, "b"))), (DirPlacementOutcome::Unchanged, Vec::new()));
+        assert_eq!(tree.place(3, Some((1, "x"))), (DirPlacementOutcome::Placed, Vec::new()));
         assert_eq!((path(&tree, 1), path(&tree, 4)), (Some("/".into()), Some("/x/c".into())));
         assert_eq!((tree.child(2, "b"), tree.child(1, "x")), (None, Some(3)));
         assert_eq!(
             tree.place(2, Some((3, "c"))),
-            (PlacementOutcome::Placed, vec![4]),
+            (DirPlacementOutcome::Placed, vec![4]),
             "the directory that was there is removed"
         );
         assert_eq!((path(&tree, 2), path(&tree, 4)), (Some("/x/c".into()), None));
@@ -172,7 +172,7 @@ mod tests {
     fn a_directory_is_refused_below_itself_or_an_unknown_parent() {
         let mut tree = tree();
         for (id, parent) in [(2, 4), (2, 2), (1, 4), (5, 9)] {
-            assert_eq!(tree.place(id, Some((parent, "n"))), (PlacementOutcome::Refused, Vec::new()));
+            assert_eq!(tree.place(id, Some((parent, "n"))), (DirPlacementOutcome::Refused, Vec::new()));
         }
         assert_eq!(path(&tree, 4), Some("/a/b/c".into()));
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use futures::executor::block_on;
 use rustix::fs::{XattrFlags, getxattr, setxattr};
-use vfs_core::{Backend, BackendExt, GrepRequest, OpContext, ReadRequest, UploadRequest};
+use vfs_core::{Backend, BackendExt, FileUploadRequest, GrepRequest, OpContext, ReadRequest};
 
 use crate::{Disk, path};
 
@@ -30,7 +30,7 @@ fn mode_owner_and_extended_attributes_of_a_replaced_file_are_preserved() {
         |disk| drop(block_on(disk.files.write_text("/f", "four")).expect("it writes")),
         |disk| {
             let responses =
-                block_on(disk.files.upload_files(&OpContext::new(), vec![UploadRequest::new(path("/f"), "five")]));
+                block_on(disk.files.upload_files(&OpContext::new(), vec![FileUploadRequest::new(path("/f"), "five")]));
             assert_eq!(responses[0].error, None);
         },
     ];

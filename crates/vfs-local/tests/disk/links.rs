@@ -3,10 +3,10 @@
 use futures::executor::block_on;
 use vfs_core::search::LinkMode;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest,
-    OpContext, ReadRequest, RenameRequest, StatRequest, UploadRequest, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, GlobRequest,
+    GrepRequest, LsRequest, OpContext, ReadRequest, RenameRequest, StatRequest, WriteMode, WriteRequest,
 };
-use vfs_local::{HardLinks, PathResolution};
+use vfs_local::{HardLinks, PathResolutionMode};
 
 use crate::{Disk, SECRET, assert_fails, path};
 
@@ -45,7 +45,7 @@ fn hostile_links(disk: &Disk) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn hostile_links_are_refused(resolution: PathResolution) {
+fn hostile_links_are_refused(resolution: PathResolutionMode) {
     let disk = Disk::with(|config| config.resolution(resolution));
     let cx = OpContext::new();
     let refusals = &[ErrorKind::PathEscape, ErrorKind::InvalidPath];
@@ -64,7 +64,7 @@ fn hostile_links_are_refused(resolution: PathResolution) {
         assert_fails(create, &[ErrorKind::PathEscape, ErrorKind::InvalidPath, ErrorKind::AlreadyExists]);
         assert_fails(block_on(disk.files.edit(&cx, EditRequest::new(target.clone(), "only", "x"))), refusals);
         assert_fails(block_on(disk.files.copy(&cx, CopyRequest::new(target.clone(), path("/copy")))), refusals);
-        let uploaded = block_on(disk.files.upload_files(&cx, vec![UploadRequest::new(target.clone(), "x")]));
+        let uploaded = block_on(disk.files.upload_files(&cx, vec![FileUploadRequest::new(target.clone(), "x")]));
         assert!(uploaded[0].cause.is_some());
         let downloaded = block_on(disk.files.download_files(&cx, vec![target.clone()]));
         assert!(downloaded[0].content.is_none());
@@ -83,12 +83,12 @@ fn hostile_links_are_refused(resolution: PathResolution) {
 
 #[test]
 fn links_that_lead_outside_are_refused_by_every_operation() {
-    hostile_links_are_refused(PathResolution::Automatic);
+    hostile_links_are_refused(PathResolutionMode::Automatic);
 }
 
 #[test]
 fn links_that_lead_outside_are_refused_portably() {
-    hostile_links_are_refused(PathResolution::Portable);
+    hostile_links_are_refused(PathResolutionMode::Portable);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn listings_and_searches_report_links_that_lead_outside_and_show_the_rest() {
 
 #[test]
 fn a_link_inside_the_root_is_read_and_changed_through_and_moved_and_deleted_as_a_link() {
-    for resolution in [PathResolution::Automatic, PathResolution::Portable] {
+    for resolution in [PathResolutionMode::Automatic, PathResolutionMode::Portable] {
         let disk = Disk::with(|config| config.resolution(resolution));
         disk.put("real/file", "one");
         disk.put("real/tree/x", "x");
@@ -257,7 +257,7 @@ fn an_overwriting_copy_writes_through_a_link_inside_the_root_and_is_refused_at_o
 
 #[test]
 fn a_link_that_ends_in_a_slash_or_a_dot_leads_to_its_directory() {
-    for resolution in [PathResolution::Automatic, PathResolution::Portable] {
+    for resolution in [PathResolutionMode::Automatic, PathResolutionMode::Portable] {
         let disk = Disk::with(|config| config.resolution(resolution));
         disk.put("d/x", "x");
         disk.link("d/", "slash");

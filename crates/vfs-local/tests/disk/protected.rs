@@ -2,15 +2,15 @@
 
 use futures::executor::block_on;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest,
-    OpContext, RenameRequest, Result, UploadRequest, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, GlobRequest,
+    GrepRequest, LsRequest, OpContext, RenameRequest, Result, WriteMode, WriteRequest,
 };
-use vfs_local::{PathResolution, ProtectionLevel};
+use vfs_local::{PathResolutionMode, ProtectionLevel};
 
 use crate::{Disk, assert_fails, path};
 
 /// Creates a root with a read-only repository, a hidden file, a hidden directory, and links to all of them.
-fn disk(resolution: PathResolution) -> Disk {
+fn disk(resolution: PathResolutionMode) -> Disk {
     let disk = Disk::with(|config| {
         let config = config.resolution(resolution).protect(path("/.git"), ProtectionLevel::ReadOnly);
         config.protect(path("/.env"), ProtectionLevel::Hidden).protect(path("/a/keys"), ProtectionLevel::Hidden)
@@ -38,7 +38,7 @@ fn disk(resolution: PathResolution) -> Disk {
     disk
 }
 
-const BOTH: [PathResolution; 2] = [PathResolution::Automatic, PathResolution::Portable];
+const BOTH: [PathResolutionMode; 2] = [PathResolutionMode::Automatic, PathResolutionMode::Portable];
 
 #[test]
 fn read_only_and_hidden_entries_are_not_changed_by_any_path() {
@@ -54,7 +54,7 @@ fn read_only_and_hidden_entries_are_not_changed_by_any_path() {
                 assert_fails(write(at, mode), &[ErrorKind::PolicyDenied]);
             }
             assert_fails(block_on(files.edit_text(at, "core", "evil")).map(drop), &[ErrorKind::PolicyDenied]);
-            let uploaded = block_on(files.upload_files(cx, vec![UploadRequest::new(path(at), "evil")])).remove(0);
+            let uploaded = block_on(files.upload_files(cx, vec![FileUploadRequest::new(path(at), "evil")])).remove(0);
             assert_eq!(uploaded.cause.map(|error| error.kind()), Some(ErrorKind::PolicyDenied), "{at}");
             let copied = files.copy(cx, CopyRequest::new(path("/b"), path(at)).overwrite());
             assert_fails(block_on(copied).map(drop), &[ErrorKind::PolicyDenied]);

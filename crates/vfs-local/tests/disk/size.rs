@@ -9,7 +9,7 @@ use futures::executor::block_on;
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use vfs_core::{
     Backend, BackendExt, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest, OpContext,
-    ReadRequest, Truncation, WriteMode, WriteRequest,
+    ReadRequest, TruncationReason, WriteMode, WriteRequest,
 };
 use vfs_local::{Durability, LocalConfig};
 
@@ -23,7 +23,7 @@ fn a_sparse_file_of_10_gb_is_read_by_windows_and_refused_where_all_of_it_is_need
     let window = block_on(disk.files.read(&cx, ReadRequest::new(path("/big")).bytes(9 << 30, Some((9 << 30) + 10))));
     assert_eq!(window.expect("it reads").content.as_bytes(), [0; 10]);
     let head = block_on(disk.files.read(&cx, ReadRequest::new(path("/big")))).expect("it reads");
-    assert_eq!(head.truncated, Some(Truncation::MaxBytes));
+    assert_eq!(head.truncated, Some(TruncationReason::MaxBytes));
     let too_large = &[ErrorKind::TooLarge];
     assert_fails(block_on(disk.files.edit(&cx, EditRequest::new(path("/big"), "a", "b"))), too_large);
     assert_fails(block_on(disk.files.append_text("/big", "x")), too_large);
@@ -43,7 +43,7 @@ fn a_read_returns_at_most_the_maximum_file_size() {
     for request in [everything.clone(), everything.clone().lines(0, u64::MAX), everything.bytes(5, None)] {
         let start = request.bytes.map_or(0, |bytes| bytes.start);
         let read = block_on(disk.files.read(&cx, request)).expect("it reads");
-        assert_eq!((read.content.as_bytes().len() as u64, read.truncated), (MAX, Some(Truncation::MaxBytes)));
+        assert_eq!((read.content.as_bytes().len() as u64, read.truncated), (MAX, Some(TruncationReason::MaxBytes)));
         assert_eq!(read.next_byte, Some(start + MAX));
     }
 }
@@ -63,7 +63,7 @@ fn a_tree_3000_levels_deep_is_written_listed_searched_as_far_as_it_has_names_and
     assert_eq!(block_on(disk.files.read_text(&format!("{deep}/new/file"))).expect("it reads"), "needle");
     let listing = block_on(disk.files.ls(&cx, LsRequest::new(path("/")).recursive())).expect("it lists");
     assert!(listing.entries.len() > 2_500);
-    assert_eq!(listing.truncated, Some(Truncation::Depth));
+    assert_eq!(listing.truncated, Some(TruncationReason::Depth));
     let found = block_on(disk.files.grep(&cx, GrepRequest::literal("needle"))).expect("it greps");
     assert_eq!(found.matches.len(), 1);
     assert_eq!(block_on(disk.files.glob(&cx, GlobRequest::new("file"))).expect("it globs").entries.len(), 1);
@@ -84,9 +84,9 @@ fn a_directory_of_100_000_entries_is_listed_whole_or_to_a_limit() {
     assert_eq!(listing.entries.len(), 100_000);
     assert_eq!(listing.entries[99_999].path.as_str(), "/f099999");
     let listing = block_on(disk.files.ls(&cx, LsRequest::new(path("/")).limit(10))).expect("it lists");
-    assert_eq!((listing.entries.len(), listing.truncated), (10, Some(Truncation::Limit)));
+    assert_eq!((listing.entries.len(), listing.truncated), (10, Some(TruncationReason::Limit)));
     let found = block_on(disk.files.glob(&cx, GlobRequest::new("f09999?").limit(5))).expect("it globs");
-    assert_eq!((found.entries.len(), found.truncated), (5, Some(Truncation::Limit)));
+    assert_eq!((found.entries.len(), found.truncated), (5, Some(TruncationReason::Limit)));
 }
 
 /// A file system in memory, unmounted when this value is dropped.
@@ -128,7 +128,7 @@ fn a_full_disk_leaves_the_old_content_whole_and_nothing_else() {
     assert_fails(block_on(files.append_text("/f", &big)), full);
     let edit = EditRequest::new(path("/f"), "line", "longer line").replace_all();
     assert_fails(block_on(files.edit(&cx, edit)), full);
-    let upload = vfs_core::UploadRequest::new(path("/f"), big);
+    let upload = vfs_core::FileUploadRequest::new(path("/f"), big);
     assert!(block_on(files.upload_files(&cx, vec![upload]))[0].cause.is_some());
     assert_eq!(block_on(files.read_text("/f")).expect("it reads"), old);
     let names: Vec<_> =

@@ -5,8 +5,8 @@ use std::os::unix::net::UnixListener;
 use futures::executor::block_on;
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest,
-    OpContext, ReadRequest, RenameRequest, StatRequest, UploadRequest, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, GlobRequest,
+    GrepRequest, LsRequest, OpContext, ReadRequest, RenameRequest, StatRequest, WriteMode, WriteRequest,
 };
 use vfs_local::LocalBackend;
 
@@ -40,7 +40,9 @@ fn fifos_sockets_and_devices_are_refused_at_once_by_every_operation_and_siblings
         assert_fails(block_on(disk.files.rename(&cx, RenameRequest::new(target.clone(), path("/c")))), refused);
         assert_fails(block_on(disk.files.grep(&cx, GrepRequest::literal("a").path(target.clone()))), refused);
         assert!(
-            block_on(disk.files.upload_files(&cx, vec![UploadRequest::new(target.clone(), "x")]))[0].error.is_some()
+            block_on(disk.files.upload_files(&cx, vec![FileUploadRequest::new(target.clone(), "x")]))[0]
+                .error
+                .is_some()
         );
         assert!(block_on(disk.files.download_files(&cx, vec![target.clone()]))[0].error.is_some());
     }

@@ -4,7 +4,7 @@ use vfs_core::transfer::DeleteScope;
 use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, OpContext};
 
 use super::MutationPlan;
-use crate::file_map::{FileMap, FileMapEntry, MapChange};
+use crate::file_map::{FileMap, FileOrDirectory, MapChanges};
 
 pub(crate) fn delete(files: &FileMap, cx: &OpContext, req: &DeleteRequest) -> MutationPlan<DeleteResult> {
     let path = &req.path;
@@ -13,27 +13,27 @@ pub(crate) fn delete(files: &FileMap, cx: &OpContext, req: &DeleteRequest) -> Mu
     }
     let change = match files.find(path)? {
         found if req.scope == DeleteScope::EmptyDirectory => return Err(not_an_empty_directory(&found, req)),
-        FileMapEntry::File(file) => match &req.expected_version {
+        FileOrDirectory::File(file) => match &req.expected_version {
             Some(expected) if expected != file.version() => {
                 return Err(Error::conflict(path, Some(file.version().clone())));
             }
             _ => vec![(path.clone(), None)],
         },
-        FileMapEntry::Directory => delete_directory(files, cx, req)?,
+        FileOrDirectory::Directory => delete_directory(files, cx, req)?,
     };
     let result = DeleteResult::new(path.clone(), change.len() as u64);
     Ok((change, result))
 }
 
 /// Returns the error of deleting only an empty directory. Directories exist only with files, so none is empty.
-fn not_an_empty_directory(found: &FileMapEntry<'_>, req: &DeleteRequest) -> Error {
+fn not_an_empty_directory(found: &FileOrDirectory<'_>, req: &DeleteRequest) -> Error {
     match found {
-        FileMapEntry::File(_) => Error::at(ErrorKind::NotADirectory, &req.path),
-        FileMapEntry::Directory => Error::at(ErrorKind::NotEmpty, &req.path),
+        FileOrDirectory::File(_) => Error::at(ErrorKind::NotADirectory, &req.path),
+        FileOrDirectory::Directory => Error::at(ErrorKind::NotEmpty, &req.path),
     }
 }
 
-fn delete_directory(files: &FileMap, cx: &OpContext, req: &DeleteRequest) -> vfs_core::Result<MapChange> {
+fn delete_directory(files: &FileMap, cx: &OpContext, req: &DeleteRequest) -> vfs_core::Result<MapChanges> {
     let path = &req.path;
     req.check_directory()?;
     files
@@ -77,7 +77,7 @@ mod tests {
             delete(&files, &OpContext::new(), &DeleteRequest::new(path("/a/b/c"))).expect("it can be deleted");
         let after = files.with(change);
         assert_eq!(after.find(&path("/a")).expect_err("it was deleted").kind(), ErrorKind::NotFound);
-        assert!(matches!(after.find(&path("/")), Ok(FileMapEntry::Directory)));
+        assert!(matches!(after.find(&path("/")), Ok(FileOrDirectory::Directory)));
     }
 
     #[test]

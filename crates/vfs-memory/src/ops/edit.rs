@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vfs_core::edit::EditMode;
+use vfs_core::edit::ApplyMode;
 use vfs_core::{EditRequest, EditResult, Error, edit};
 
 use super::MutationPlan;
@@ -22,7 +22,7 @@ pub(crate) fn edit(files: &FileMap, req: &EditRequest, rules: &MutationContext<'
     rules.check_total(files, path, file.size(), size)?;
 
     let diff = req.wants_diff().then(|| edit::diff(path, file.content(), &edited.content));
-    if req.mode == EditMode::DryRun {
+    if req.mode == ApplyMode::DryRun {
         let result = EditResult::new(path.clone(), edited.occurrences, file.version().clone(), size);
         return Ok((Vec::new(), result.with_diff(diff)));
     }

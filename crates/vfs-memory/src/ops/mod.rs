@@ -13,7 +13,7 @@ mod fixture;
 
 use vfs_core::Result;
 
-use crate::file_map::MapChange;
+use crate::file_map::MapChanges;
 
 pub(crate) use delete::delete;
 pub(crate) use edit::edit;
@@ -22,4 +22,4 @@ pub(crate) use transfer::{copy, rename};
 pub(crate) use write::write;
 
 /// The change that an operation makes, and its result.
-pub(crate) type MutationPlan<R> = Result<(MapChange, R)>;
+pub(crate) type MutationPlan<R> = Result<(MapChanges, R)>;

@@ -4,13 +4,13 @@ use vfs_core::{
     FileDownloadResponse, FileInfo, OpContext, ReadRequest, ReadResult, Result, StatRequest, VfsPath, window,
 };
 
-use crate::file_map::{FileMap, FileMapEntry};
+use crate::file_map::{FileMap, FileOrDirectory};
 
 pub(crate) fn stat(files: &FileMap, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
     cx.check()?;
     Ok(match files.find(&req.path)? {
-        FileMapEntry::File(file) => file.info(req.path),
-        FileMapEntry::Directory => FileInfo::directory(req.path),
+        FileOrDirectory::File(file) => file.info(req.path),
+        FileOrDirectory::Directory => FileInfo::directory(req.path),
     })
 }
 

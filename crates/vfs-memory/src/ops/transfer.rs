@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use vfs_core::transfer::{TransferMode, check_source_and_target};
+use vfs_core::transfer::{TransferTargetMode, check_source_and_target};
 use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, VfsPath};
 
 use super::MutationPlan;
 use crate::config::MutationContext;
-use crate::file_map::{FileMap, FileMapEntry};
+use crate::file_map::{FileMap, FileOrDirectory};
 use crate::memory_file::MemoryFile;
 
 pub(crate) fn rename(files: &FileMap, cx: &OpContext, req: &RenameRequest) -> MutationPlan<RenameResult> {
@@ -52,14 +52,14 @@ fn plan<'a>(
     cx: &OpContext,
     from: &'a VfsPath,
     to: &VfsPath,
-    mode: TransferMode,
+    mode: TransferTargetMode,
 ) -> Result<TransferPlan<'a>> {
     check_source_and_target(from, to)?;
     let source = files.find(from)?;
     let replaced = check_target(files, source, to, mode)?;
     let moves = match source {
-        FileMapEntry::File(file) => vec![FileTransfer { from, to: to.clone(), file }],
-        FileMapEntry::Directory => files
+        FileOrDirectory::File(file) => vec![FileTransfer { from, to: to.clone(), file }],
+        FileOrDirectory::Directory => files
             .subtree(from)
             .map(|(path, file)| {
                 cx.check()?;
@@ -75,19 +75,19 @@ fn plan<'a>(
 /// Returns the file that `source` replaces at the target, or an error if it may not.
 fn check_target<'a>(
     files: &'a FileMap,
-    source: FileMapEntry<'_>,
+    source: FileOrDirectory<'_>,
     to: &VfsPath,
-    mode: TransferMode,
+    mode: TransferTargetMode,
 ) -> Result<Option<&'a Arc<MemoryFile>>> {
     let Some(target) = files.lookup(to)? else { return Ok(None) };
-    if mode != TransferMode::Overwrite {
+    if mode != TransferTargetMode::Overwrite {
         return Err(Error::already_exists(to));
     }
     match (source, target) {
-        (FileMapEntry::File(_), FileMapEntry::File(replaced)) => Ok(Some(replaced)),
-        (FileMapEntry::File(_), FileMapEntry::Directory) => Err(Error::at(ErrorKind::IsADirectory, to)),
-        (FileMapEntry::Directory, FileMapEntry::File(_)) => Err(Error::at(ErrorKind::NotADirectory, to)),
-        (FileMapEntry::Directory, FileMapEntry::Directory) => {
+        (FileOrDirectory::File(_), FileOrDirectory::File(replaced)) => Ok(Some(replaced)),
+        (FileOrDirectory::File(_), FileOrDirectory::Directory) => Err(Error::at(ErrorKind::IsADirectory, to)),
+        (FileOrDirectory::Directory, FileOrDirectory::File(_)) => Err(Error::at(ErrorKind::NotADirectory, to)),
+        (FileOrDirectory::Directory, FileOrDirectory::Directory) => {
             let message = "the target directory is not empty; delete it first or choose another target";
             Err(Error::new(ErrorKind::NotEmpty, message).with_path(to))
         }
@@ -163,7 +163,7 @@ mod tests {
     fn refusals_are_the_same_for_both_and_name_the_path_that_is_wrong() {
         let files = fixture();
         let config = MemoryConfig::new();
-        use TransferMode::{CreateNew, Overwrite};
+        use TransferTargetMode::{CreateNew, Overwrite};
         for (from, to, mode, expected, at) in [
             ("/", "/n", Overwrite, ErrorKind::InvalidArgument, "/"),
             ("/f", "/", Overwrite, ErrorKind::InvalidArgument, "/"),

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use vfs_core::{Error, ErrorKind, Result, VfsPath, WriteMode, WriteRequest, WriteResult, buffer};
+use vfs_core::{Error, ErrorKind, Result, VfsPath, WriteMode, WriteRequest, WriteResult, fallible_alloc};
 
 use super::MutationPlan;
 use crate::config::MutationContext;
-use crate::file_map::{FileMap, FileMapEntry};
+use crate::file_map::{FileMap, FileOrDirectory};
 use crate::memory_file::MemoryFile;
 
 pub(crate) fn write(files: &FileMap, req: &WriteRequest, rules: &MutationContext<'_>) -> MutationPlan<WriteResult> {
@@ -22,7 +22,7 @@ pub(crate) fn write(files: &FileMap, req: &WriteRequest, rules: &MutationContext
     rules.check_file(path, size)?;
     rules.check_total(files, path, existing.map_or(0, |file| file.size()), size)?;
 
-    let content = buffer::join(&prefix, content)?;
+    let content = fallible_alloc::join(&prefix, content)?;
     let file = match existing {
         Some(file) => file.with_content(content, rules.now),
         None => MemoryFile::new(content, rules.now, rules.format),
@@ -39,8 +39,8 @@ pub(crate) fn write(files: &FileMap, req: &WriteRequest, rules: &MutationContext
 fn existing_file<'a>(files: &'a FileMap, path: &VfsPath) -> Result<Option<&'a Arc<MemoryFile>>> {
     match files.lookup(path)? {
         None => Ok(None),
-        Some(FileMapEntry::File(file)) => Ok(Some(file)),
-        Some(FileMapEntry::Directory) => Err(Error::at(ErrorKind::IsADirectory, path)),
+        Some(FileOrDirectory::File(file)) => Ok(Some(file)),
+        Some(FileOrDirectory::Directory) => Err(Error::at(ErrorKind::IsADirectory, path)),
     }
 }
 

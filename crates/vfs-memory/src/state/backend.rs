@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use rpds::RedBlackTreeMapSync;
-use vfs_core::backend::Mutations;
+use vfs_core::backend::MutationMode;
 use vfs_core::chunks::BufferedWriter;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::state::FilesUpdate;
@@ -14,17 +14,17 @@ use vfs_core::tree::{OpenTreeRequest, Tree};
 use vfs_core::watch::{WatchEvent, WatchRequest};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, StatRequest, TreeProvider, UploadRequest,
-    VfsPath, Watch, WriteRequest, WriteResult,
+    FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
+    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest,
+    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, StatRequest,
+    TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 use super::files_state::FilesState;
 use crate::change_events::EventGranularity;
 use crate::config::{MemoryConfig, MutationContext};
 use crate::cow_cell::CowCell;
-use crate::file_map::{FileMap, MapChange};
+use crate::file_map::{FileMap, MapChanges};
 use crate::memory_file::{MemoryFile, StateContentFormat};
 use crate::memory_tree::MemoryTree;
 use crate::ops::{self, MutationPlan};
@@ -64,7 +64,7 @@ use crate::ops::{self, MutationPlan};
 #[derive(Debug, Clone)]
 pub struct StateBackend {
     session: Arc<CowCell<FilesWithPendingChanges>>,
-    mutations: Mutations,
+    mutations: MutationMode,
     format: StateContentFormat,
     config: MemoryConfig,
 }
@@ -77,7 +77,7 @@ struct FilesWithPendingChanges {
 }
 
 impl FilesWithPendingChanges {
-    fn with(&self, change: MapChange) -> Self {
+    fn with(&self, change: MapChanges) -> Self {
         let mut pending = self.pending.clone();
         for (path, file) in &change {
             pending.insert_mut(path.clone(), file.clone());
@@ -89,15 +89,15 @@ impl FilesWithPendingChanges {
 impl StateBackend {
     /// Returns a backend that changes nothing: the effect of a mutation is in the `files_update` of its result.
     pub fn pure(state: FilesState) -> Self {
-        Self::new(state, Mutations::Returned)
+        Self::new(state, MutationMode::Returned)
     }
 
     /// Returns a backend whose reads see the changes so far.
     pub fn session(state: FilesState) -> Self {
-        Self::new(state, Mutations::InPlace)
+        Self::new(state, MutationMode::InPlace)
     }
 
-    fn new(state: FilesState, mutations: Mutations) -> Self {
+    fn new(state: FilesState, mutations: MutationMode) -> Self {
         let session = FilesWithPendingChanges { files: state.files, pending: RedBlackTreeMapSync::default() };
         Self {
             session: Arc::new(CowCell::new(session)),
@@ -158,10 +158,10 @@ impl StateBackend {
         let compute = |session: &FilesWithPendingChanges| {
             let (change, result) = plan(&session.files, &MutationContext::now(&self.config, self.format))?;
             granularity.compute_versions(self.session.feed(), &session.files, &change);
-            let changes_here = self.mutations == Mutations::InPlace && !change.is_empty();
+            let changes_here = self.mutations == MutationMode::InPlace && !change.is_empty();
             Ok((changes_here.then(|| session.with(change.clone())), (change, result)))
         };
-        let to_events = |session: &FilesWithPendingChanges, (change, _): &(MapChange, R)| {
+        let to_events = |session: &FilesWithPendingChanges, (change, _): &(MapChanges, R)| {
             granularity.events(&session.files, change)
         };
         let (change, result) = self.session.update(cx, compute, to_events)?;
@@ -169,7 +169,7 @@ impl StateBackend {
         Ok(((!change.is_empty()).then_some(update), result))
     }
 
-    fn upload(&self, cx: &OpContext, file: UploadRequest) -> FileUploadResponse {
+    fn upload(&self, cx: &OpContext, file: FileUploadRequest) -> FileUploadResponse {
         let req = WriteRequest::from(file);
         let written = self.mutate(cx, EventGranularity::PerFile, |files, rules| ops::write(files, &req, rules));
         let (update, written) =
@@ -270,10 +270,10 @@ impl Backend for StateBackend {
         vfs_search::grep_stream_on(self.config.pool(), self.tree(), cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
         // The files of one request must be consistent with each other, also in a backend that never changes.
         let target = match self.mutations {
-            Mutations::InPlace => self.clone(),
+            MutationMode::InPlace => self.clone(),
             _ => Self::session(self.state()).with_format(self.format).with_config(self.config.clone()),
         };
         files.into_iter().map(|file| target.upload(cx, file)).collect()
@@ -293,7 +293,7 @@ impl Backend for StateBackend {
     }
 
     fn as_watch(&self) -> Option<&dyn Watch> {
-        (self.mutations == Mutations::InPlace).then_some(self as &dyn Watch)
+        (self.mutations == MutationMode::InPlace).then_some(self as &dyn Watch)
     }
 }
 

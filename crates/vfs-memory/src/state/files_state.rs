@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use vfs_core::state::{FileData, FilesUpdate};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use crate::file_map::{FileMap, MapChange};
+use crate::file_map::{FileMap, MapChanges};
 use crate::memory_file::MemoryFile;
 
 /// The files of an agent's state, as a runtime stores them in its checkpoints. A clone takes constant time.
@@ -86,7 +86,7 @@ impl FilesState {
     ///
     /// The errors of [`insert`](Self::insert); the state is then unchanged.
     pub fn merge(&mut self, update: FilesUpdate) -> Result<()> {
-        let change: MapChange = update
+        let change: MapChanges = update
             .into_iter()
             .map(|(path, data)| {
                 let file = data.map(|data| decode(&path, &data)).transpose()?;

@@ -3,8 +3,8 @@
 use vfs_core::multi_modal::{FilePart, MultiModalReadRequest, MultiModalReadResult, PartKind};
 use vfs_core::transfer::FileOperationError;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LsRequest,
-    OpContext, ReadRequest, RenameRequest, StatRequest, UploadRequest, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, GlobRequest,
+    GrepRequest, LsRequest, OpContext, ReadRequest, RenameRequest, StatRequest, WriteRequest,
 };
 use vfs_memory::{FilesState, MemoryBackend, MemoryConfig, StateBackend};
 
@@ -103,7 +103,7 @@ fn uploads_and_downloads_answer_for_each_file_in_order() {
             ("/big", b"123456789"),
             ("/b/c", bytes),
         ];
-        let uploads = uploads.map(|(at, content)| UploadRequest::new(path(at), content.to_vec())).to_vec();
+        let uploads = uploads.map(|(at, content)| FileUploadRequest::new(path(at), content.to_vec())).to_vec();
         let responses = files.upload_files(&OpContext::new(), uploads).await;
         let outcomes: Vec<_> = responses
             .iter()
@@ -159,7 +159,7 @@ fn a_cancelled_context_ends_every_operation_before_it_changes_anything() {
         ]
         .map(|outcome| outcome.map_err(|error| error.kind()));
         assert_eq!(kinds, [Err(ErrorKind::Cancelled); 10]);
-        let uploaded = files.upload_files(&cx, vec![UploadRequest::new(path("/n"), "x")]).await;
+        let uploaded = files.upload_files(&cx, vec![FileUploadRequest::new(path("/n"), "x")]).await;
         let downloaded = files.download_files(&cx, vec![path("/f")]).await;
         assert_eq!(uploaded[0].cause.as_ref().map(|cause| cause.kind()), Some(ErrorKind::Cancelled));
         assert_eq!(downloaded[0].cause.as_ref().map(|cause| cause.kind()), Some(ErrorKind::Cancelled));
@@ -200,7 +200,7 @@ fn pictures_are_read_as_parts_and_text_as_text() {
         state
             .upload_files(
                 &OpContext::new(),
-                vec![UploadRequest::new(path("/p.png"), png), UploadRequest::new(path("/t"), "text")],
+                vec![FileUploadRequest::new(path("/p.png"), png), FileUploadRequest::new(path("/t"), "text")],
             )
             .await;
         for backend in [&files as &dyn Backend, &state] {

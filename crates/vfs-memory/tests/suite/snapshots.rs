@@ -1,6 +1,6 @@
 //! Snapshots, forks and restores.
 
-use vfs_core::snapshots::{ChangeKind, ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotRequest};
+use vfs_core::snapshots::{ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotDiffKind, SnapshotRequest};
 use vfs_core::{Backend, BackendExt, ErrorKind, OpContext};
 use vfs_memory::MemoryBackend;
 
@@ -85,8 +85,11 @@ fn the_changes_between_two_snapshots_have_diffs() {
         files.create_text("/added", "new\n").await?;
         let changes = before.diff(&files.snapshot());
         let kinds: Vec<_> = changes.changes.iter().map(|change| (change.path.as_str(), change.kind)).collect();
-        let expected =
-            [("/added", ChangeKind::Added), ("/changed", ChangeKind::Changed), ("/removed", ChangeKind::Removed)];
+        let expected = [
+            ("/added", SnapshotDiffKind::Added),
+            ("/changed", SnapshotDiffKind::Changed),
+            ("/removed", SnapshotDiffKind::Removed),
+        ];
         assert_eq!(kinds, expected);
         let expected = "--- /dev/null\n+++ b/added\n@@ -0,0 +1 @@\n+new\n\
                         --- a/changed\n+++ b/changed\n@@ -1 +1 @@\n-one\n+two\n\

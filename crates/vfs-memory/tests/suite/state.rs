@@ -1,11 +1,11 @@
 //! Agent state: JSON, pure and session backends, content formats.
 
 use serde_json::{Value, json};
-use vfs_core::backend::Mutations;
+use vfs_core::backend::MutationMode;
 use vfs_core::state::{FileData, FileDataContent, FilesUpdate};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, LsRequest, OpContext, RenameRequest,
-    UploadRequest, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, LsRequest, OpContext,
+    RenameRequest, WriteRequest,
 };
 use vfs_memory::{FilesState, MemoryConfig, StateBackend, StateContentFormat, merge_updates};
 
@@ -240,7 +240,7 @@ fn uploads_have_one_update_each_and_must_be_consistent() {
     run(async {
         let cx = OpContext::new();
         for files in [StateBackend::pure(FilesState::new()), StateBackend::session(FilesState::new())] {
-            let uploads = ["/a", "/a/b", "/c"].map(|at| UploadRequest::new(path(at), at.to_owned())).to_vec();
+            let uploads = ["/a", "/a/b", "/c"].map(|at| FileUploadRequest::new(path(at), at.to_owned())).to_vec();
             let responses = files.upload_files(&cx, uploads).await;
             let kinds: Vec<_> =
                 responses.iter().map(|response| response.cause.as_ref().map(|cause| cause.kind())).collect();
@@ -252,7 +252,7 @@ fn uploads_have_one_update_each_and_must_be_consistent() {
                 merged.merge(update)?;
             }
             assert_eq!(merged.len(), 2);
-            let in_place = files.capabilities(&path("/")).mutations == Mutations::InPlace;
+            let in_place = files.capabilities(&path("/")).mutations == MutationMode::InPlace;
             assert_eq!(files.state(), if in_place { merged } else { FilesState::new() });
         }
         Ok(())
@@ -286,8 +286,8 @@ fn a_file_and_a_directory_merged_into_one_path_can_be_separated() {
 #[test]
 fn display_and_capabilities_of_state_backends() {
     for (files, mutations) in [
-        (StateBackend::pure(FilesState::new()), Mutations::Returned),
-        (StateBackend::session(FilesState::new()), Mutations::InPlace),
+        (StateBackend::pure(FilesState::new()), MutationMode::Returned),
+        (StateBackend::session(FilesState::new()), MutationMode::InPlace),
     ] {
         let files = files.with_config(MemoryConfig::new().max_file_size(9));
         assert_eq!(files.to_string(), "state");

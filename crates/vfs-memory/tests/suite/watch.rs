@@ -6,10 +6,10 @@ use futures::executor::block_on;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use vfs_core::snapshots::{RestoreRequest, SnapshotRequest};
-use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
+use vfs_core::watch::{Change, WatchCursor, WatchEvent, WatchRequest};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, OpContext, RenameRequest, Result,
-    UploadRequest, Version,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, OpContext,
+    RenameRequest, Result, Version,
 };
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
 
@@ -73,7 +73,10 @@ fn every_operation_emits_its_events() {
             assert_eq!(changes(&mut events), expected, "{files}");
 
             files
-                .upload_files(&cx, vec![UploadRequest::new(path("/d/b"), "b"), UploadRequest::new(path("/d/a"), "a")])
+                .upload_files(
+                    &cx,
+                    vec![FileUploadRequest::new(path("/d/b"), "b"), FileUploadRequest::new(path("/d/a"), "a")],
+                )
                 .await;
             assert_eq!(changes(&mut events), [created("/d/b", "b"), changed("/d/a", "a")], "{files}");
 
@@ -267,7 +270,7 @@ fn lost_events_are_reported_as_overflow() {
         let mut late = watch(&files, WatchRequest::default().since(old));
         assert_eq!(changes(&mut late), [Change::Overflow]);
 
-        let mut malformed = watch(&files, WatchRequest::new(path("/d")).since(Cursor::new("yesterday")));
+        let mut malformed = watch(&files, WatchRequest::new(path("/d")).since(WatchCursor::new("yesterday")));
         let error = malformed.next().await.expect("an answer").expect_err("it is no cursor");
         assert_eq!((error.kind(), error.path()), (ErrorKind::InvalidArgument, Some("/d")));
         assert!(malformed.next().await.is_none());

@@ -1,7 +1,7 @@
 //! Tokenizer and parser of a command line.
 
 use super::program_deny_list::refuse_indirection;
-use super::simple_command::{CommandWord, ParseResult, SimpleCommand};
+use super::simple_command::{CommandArgument, ParseResult, SimpleCommand};
 
 const EXPANSION: &str = "it has an expansion or a substitution; write out what it stands for";
 
@@ -15,7 +15,7 @@ pub(super) struct CommandLineParser<'t> {
     at: usize,
     commands: Vec<SimpleCommand>,
     /// Words of the current command.
-    words: Vec<CommandWord>,
+    words: Vec<CommandArgument>,
     has_redirection: bool,
     /// Whether the last operator requires a command after it.
     needs_command: bool,
@@ -131,8 +131,8 @@ impl<'t> CommandLineParser<'t> {
         match words.next() {
             None if has_redirection => Err("a redirection has no command"),
             None => Ok(()),
-            Some(CommandWord::Glob(_)) => Err("the name of a command is not written out"),
-            Some(CommandWord::Literal(name)) => {
+            Some(CommandArgument::Glob(_)) => Err("the name of a command is not written out"),
+            Some(CommandArgument::Literal(name)) => {
                 let mut command = SimpleCommand { name, arguments: words.collect(), runs_others: false };
                 if let Err(reason) = refuse_indirection(&command) {
                     command.runs_others = true;
@@ -289,13 +289,13 @@ impl ShellWord {
         !self.is_quoted && !self.text.is_empty() && self.text.bytes().all(|digit| digit.is_ascii_digit())
     }
 
-    fn into_argument(mut self) -> ParseResult<CommandWord> {
+    fn into_argument(mut self) -> ParseResult<CommandArgument> {
         // A bracket alone is the name of a builtin.
         let wildcard = self.wildcard.filter(|_| self.text != "[");
-        let Some(wildcard) = wildcard else { return Ok(CommandWord::Literal(self.text)) };
+        let Some(wildcard) = wildcard else { return Ok(CommandArgument::Literal(self.text)) };
         self.text.truncate(wildcard);
         if self.text.contains('/') && !self.text.starts_with('-') {
-            Ok(CommandWord::Glob(self.text))
+            Ok(CommandArgument::Glob(self.text))
         } else {
             Err("a glob could become any word; write a directory before it, such as './*'")
         }

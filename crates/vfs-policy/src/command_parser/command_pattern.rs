@@ -3,7 +3,7 @@
 use vfs_core::{Error, ErrorKind, ExecuteRequest, Result};
 
 use super::command_line::CommandLine;
-use super::simple_command::{CommandWord, SimpleCommand};
+use super::simple_command::{CommandArgument, SimpleCommand};
 
 /// Pattern of a command in a rule: words with wildcards.
 #[derive(Debug, Clone)]
@@ -98,8 +98,8 @@ impl CommandPattern {
         }
         words.iter().all(|wild| {
             let found = rest.iter().position(|word| match word {
-                CommandWord::Literal(text) => wild.matches(text),
-                CommandWord::Glob(beginning) => wild.may_begin_with(beginning),
+                CommandArgument::Literal(text) => wild.matches(text),
+                CommandArgument::Glob(beginning) => wild.may_begin_with(beginning),
             });
             found.map(|place| rest = after(rest, place)).is_some()
         })
@@ -107,7 +107,7 @@ impl CommandPattern {
 }
 
 /// The words after that at `place`; a glob may become several words.
-fn after(words: &[CommandWord], place: usize) -> &[CommandWord] {
+fn after(words: &[CommandArgument], place: usize) -> &[CommandArgument] {
     &words[place + usize::from(words[place].literal().is_some())..]
 }
 

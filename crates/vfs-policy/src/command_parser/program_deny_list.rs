@@ -1,6 +1,6 @@
 //! Deny list of programs and builtins that run other commands, or change later ones.
 
-use super::simple_command::{CommandWord, ParseResult, SimpleCommand};
+use super::simple_command::{CommandArgument, ParseResult, SimpleCommand};
 
 /// System directories, whose programs are known by their names.
 const SYSTEM: [&str; 6] = ["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"];
@@ -80,7 +80,7 @@ pub(super) fn refuse_indirection(command: &SimpleCommand) -> ParseResult<()> {
     {
         return Err("it has a program that runs other commands");
     }
-    let literals = || command.arguments.iter().filter_map(CommandWord::literal);
+    let literals = || command.arguments.iter().filter_map(CommandArgument::literal);
     let options = OPTIONS.iter().find(|(program, _)| *program == name).map_or(&[][..], |(_, options)| options);
     if literals().any(|word| options.iter().any(|option| may_be_option(word, option))) {
         return Err("it has an option that runs a command or sets a variable");

@@ -7,7 +7,7 @@ use serde::Serialize;
 #[non_exhaustive]
 pub struct SimpleCommand {
     pub(super) name: String,
-    pub(super) arguments: Vec<CommandWord>,
+    pub(super) arguments: Vec<CommandArgument>,
     /// Whether the command may run another one that is written in its arguments.
     #[serde(skip)]
     pub(super) runs_others: bool,
@@ -17,14 +17,14 @@ pub struct SimpleCommand {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum CommandWord {
+pub enum CommandArgument {
     /// Exactly this text, without the quotes that it was written with.
     Literal(String),
     /// Any number of words that begin with this text, which has a `/`: the literal part of a glob.
     Glob(String),
 }
 
-impl CommandWord {
+impl CommandArgument {
     /// Returns the text of a literal word, or `None` for a glob.
     pub fn literal(&self) -> Option<&str> {
         match self {
@@ -41,7 +41,7 @@ impl SimpleCommand {
     }
 
     /// Returns the words after the name.
-    pub fn arguments(&self) -> &[CommandWord] {
+    pub fn arguments(&self) -> &[CommandArgument] {
         &self.arguments
     }
 }

@@ -4,12 +4,12 @@ mod matching;
 
 use proptest::prelude::*;
 
-use super::{CommandLine, CommandWord, SimpleCommand};
+use super::{CommandArgument, CommandLine, SimpleCommand};
 
 fn written(command: &SimpleCommand) -> String {
     let arguments = command.arguments().iter().map(|word| match word {
-        CommandWord::Literal(text) => text.clone(),
-        CommandWord::Glob(beginning) => format!("<{beginning}>"),
+        CommandArgument::Literal(text) => text.clone(),
+        CommandArgument::Glob(beginning) => format!("<{beginning}>"),
     });
     std::iter::once(command.name().to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
 }

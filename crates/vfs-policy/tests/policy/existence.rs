@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use futures::future::{join, poll_immediate};
 use vfs_core::error::ErrorDetail;
 use vfs_core::operation::{AnyRequest, UnaryRequest};
-use vfs_core::transfer::DownloadRequest;
+use vfs_core::transfer::FileDownloadRequest;
 use vfs_core::watch::WatchRequest;
 use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, GlobRequest, GrepRequest, Layer,
@@ -32,7 +32,7 @@ async fn errors_at(files: &dyn Backend, at: &str) -> Vec<(&'static str, Option<E
         ask(files, &cx, GlobRequest::new("*").path(at.clone())).await,
         ask(files, &cx, GrepRequest::literal("text").path(at.clone())).await,
         ask(files, &cx, ReadRequest::new(at.clone())).await,
-        ask(files, &cx, DownloadRequest::new(at.clone())).await,
+        ask(files, &cx, FileDownloadRequest::new(at.clone())).await,
         ask(files, &cx, EditRequest::new(at.clone(), "absent", "x")).await,
         ask(files, &cx, EditRequest::new(at.clone(), "absent", "x").dry_run()).await,
         ask(files, &cx, DeleteRequest::new(at.clone())).await,

@@ -17,7 +17,7 @@ use vfs_core::{Error, ErrorKind, Result};
 use super::diagnostics::{self, ClientDiagnostics, ErrorClassifier};
 use super::frame_decoder::FrameDecoder;
 use super::script_bootstrap::ScriptBootstrap;
-use crate::exec::{Invocation, RemoteExit, RemoteOutput};
+use crate::exec::{RemoteExit, RemoteOutput, ScriptInvocation};
 
 /// Time that a client has to exit by itself when the script has ended, and after a cancellation.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -49,7 +49,7 @@ impl ClientProgram {
     pub(super) async fn run(
         self,
         bootstrap: ScriptBootstrap,
-        invocation: Invocation,
+        invocation: ScriptInvocation,
         permit: impl Send + 'static,
     ) -> Result<RemoteOutput> {
         let (mut running, streams) = ClientProcess::start(&self.program, &self.arguments)?;
@@ -177,7 +177,7 @@ enum ExchangeEnd {
 }
 
 impl ClientExchange {
-    fn new(streams: ChildStreams, bootstrap: ScriptBootstrap, invocation: &Invocation) -> Self {
+    fn new(streams: ChildStreams, bootstrap: ScriptBootstrap, invocation: &ScriptInvocation) -> Self {
         let framed = || FrameDecoder::new(&bootstrap.marker, invocation.keeper());
         Self {
             stdin: streams.stdin,

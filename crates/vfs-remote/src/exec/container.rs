@@ -10,7 +10,7 @@ use vfs_core::{Error, ErrorKind, Result};
 use super::client_process::ClientProgram;
 use super::diagnostics::ClientDiagnostics;
 use super::script_bootstrap::ScriptBootstrap;
-use crate::exec::{Invocation, RemoteExec, RemoteOutput, TransportLimits};
+use crate::exec::{RemoteExec, RemoteOutput, ScriptInvocation, TransportLimits};
 
 /// Configuration of a [`ContainerExec`]: the container, and the client of its engine.
 ///
@@ -176,7 +176,7 @@ impl RemoteExec for ContainerExec {
         TransportLimits::default()
     }
 
-    async fn run(&self, invocation: Invocation) -> Result<RemoteOutput> {
+    async fn run(&self, invocation: ScriptInvocation) -> Result<RemoteOutput> {
         let bootstrap = ScriptBootstrap::new(&invocation)?;
         self.client(&bootstrap).run(bootstrap, invocation, ()).await
     }

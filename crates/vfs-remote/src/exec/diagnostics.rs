@@ -48,7 +48,7 @@ impl ClientDiagnostics {
         let excerpt = self.excerpt();
         let message =
             if excerpt.is_empty() { meaning.to_string() } else { format!("{meaning} (it printed: {excerpt})") };
-        Error::new(kind, message).with_source(ClientText(one_line(&self.text, 2_000)))
+        Error::new(kind, message).with_source(ClientOutputError(one_line(&self.text, 2_000)))
     }
 
     /// Returns the error for a response that broke off, if the script was started.
@@ -75,15 +75,15 @@ impl ClientDiagnostics {
 
 /// Text of a client, for operators.
 #[derive(Debug)]
-struct ClientText(String);
+struct ClientOutputError(String);
 
-impl fmt::Display for ClientText {
+impl fmt::Display for ClientOutputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for ClientText {}
+impl std::error::Error for ClientOutputError {}
 
 /// Returns the beginning of `text` on one line.
 pub(super) fn one_line(text: &str, max: usize) -> String {

@@ -131,10 +131,10 @@ impl FrameDecoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::{Invocation, RemoteExit, RemoteOutput};
+    use crate::exec::{RemoteExit, RemoteOutput, ScriptInvocation};
 
     fn read(chunk: usize, limit: u64, text: &[u8]) -> FrameDecoder {
-        let mut invocation = Invocation::new("");
+        let mut invocation = ScriptInvocation::new("");
         invocation.max_output_bytes = limit;
         let mut framed = FrameDecoder::new("MARK", invocation.keeper());
         for piece in text.chunks(chunk) {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     fn output(framed: FrameDecoder) -> (Vec<u8>, bool) {
-        let nothing = Invocation::new("").keeper();
+        let nothing = ScriptInvocation::new("").keeper();
         let completed = RemoteOutput::kept(RemoteExit::Exited(0), framed.into_output(), nothing);
         (completed.stdout.to_vec(), completed.truncated)
     }

@@ -16,9 +16,9 @@ use async_trait::async_trait;
 use tokio::time::{Instant, sleep};
 use vfs_core::{Error, ErrorKind, Result};
 
-use crate::exec::{Invocation, RemoteExec, RemoteOutput, TransportLimits};
+use crate::exec::{RemoteExec, RemoteOutput, ScriptInvocation, TransportLimits};
 pub use agentkit::Agentkit;
-pub use code_execution_api::{ApiRequest, CodeExecutionApi, Sign, UnsignedRequest};
+pub use code_execution_api::{ApiRequest, CodeExecutionApi, Sign, SignableRequest};
 pub use config::{HttpRunConfig, ReplayPolicy};
 use http_client::{HttpClient, Retryability};
 pub use json_api::{BearerToken, JsonApi};
@@ -64,7 +64,7 @@ impl HttpRun {
     }
 
     /// Checks that `invocation` is within the limits of one request and its response.
-    fn check(&self, invocation: &Invocation) -> Result<()> {
+    fn check(&self, invocation: &ScriptInvocation) -> Result<()> {
         let transport = self.transport();
         let is_over = invocation.script.len() > transport.max_script_bytes
             || u64::try_from(invocation.stdin.len()).is_ok_and(|bytes| bytes > transport.max_stdin_bytes);
@@ -96,7 +96,7 @@ impl RemoteExec for HttpRun {
         transport
     }
 
-    async fn run(&self, invocation: Invocation) -> Result<RemoteOutput> {
+    async fn run(&self, invocation: ScriptInvocation) -> Result<RemoteOutput> {
         self.check(&invocation)?;
         let request = self.config.api.request(&invocation)?;
         let time = invocation.timeout.saturating_add(self.config.patience);
@@ -127,7 +127,7 @@ impl RemoteExec for HttpRun {
 }
 
 /// Returns `completed` with each output cut to the limit of `invocation`.
-fn within(completed: RemoteOutput, invocation: &Invocation) -> RemoteOutput {
+fn within(completed: RemoteOutput, invocation: &ScriptInvocation) -> RemoteOutput {
     let [mut stdout, mut stderr] = [invocation.keeper(), invocation.keeper()];
     stdout.push(&completed.stdout);
     stderr.push(&completed.stderr);

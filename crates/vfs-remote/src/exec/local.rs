@@ -1,7 +1,7 @@
 //! Local transport: one shell process of this machine per script.
 
+mod ignored_signals;
 mod shell_pool;
-mod signals;
 
 use std::fmt;
 use std::io;
@@ -22,10 +22,10 @@ use tokio::time::{sleep, timeout};
 use vfs_core::output::HeadTailBuffer;
 use vfs_core::{Error, ErrorKind, Result};
 
-use self::shell_pool::{ShellChoice, ShellPool};
-use self::signals::reset_ignored_signals;
+use self::ignored_signals::reset_ignored_signals;
+use self::shell_pool::{PooledOrNewShell, ShellPool};
 use crate::config::RedactedValues;
-use crate::exec::{Invocation, RemoteExec, RemoteExit, RemoteOutput, TransportLimits};
+use crate::exec::{RemoteExec, RemoteExit, RemoteOutput, ScriptInvocation, TransportLimits};
 
 /// Runs scripts by a shell of this machine, or by any command that accepts a script as its last argument, such as
 /// `chroot DIRECTORY sh -c`.
@@ -200,14 +200,14 @@ impl RemoteExec for LocalProcess {
         TransportLimits::default()
     }
 
-    async fn run(&self, invocation: Invocation) -> Result<RemoteOutput> {
+    async fn run(&self, invocation: ScriptInvocation) -> Result<RemoteOutput> {
         let (mut out, mut err) = (invocation.keeper(), invocation.keeper());
-        let Invocation { script, beginning, stdin, timeout: limit, .. } = invocation;
+        let ScriptInvocation { script, beginning, stdin, timeout: limit, .. } = invocation;
         let ready = self.ready.as_ref().filter(|_| stdin.is_empty());
         let fed = match ready.map(|ready| ready.take(&script, beginning, ShellProcess::if_running)) {
             // A shell that did not receive the whole rest has not run the script.
-            Some(ShellChoice::Rest(shell, rest)) => shell.feed(rest).await,
-            Some(ShellChoice::Whole) | None => None,
+            Some(PooledOrNewShell::Rest(shell, rest)) => shell.feed(rest).await,
+            Some(PooledOrNewShell::Whole) | None => None,
         };
         let mut running = match fed {
             Some(shell) => shell,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, Result};
 
-use crate::exec::Invocation;
+use crate::exec::ScriptInvocation;
 
 /// The bootstrap script, which runs in the place as `sh -c BOOTSTRAP sh MARKER BLOCKS REST [SCRIPT]`, in a process
 /// group of its own.
@@ -51,7 +51,7 @@ pub(super) struct ScriptBootstrap {
 }
 
 impl ScriptBootstrap {
-    pub(super) fn new(invocation: &Invocation) -> Result<Self> {
+    pub(super) fn new(invocation: &ScriptInvocation) -> Result<Self> {
         if invocation.script.contains('\0') {
             return Err(Error::invalid_argument("the command contains NUL; remove it"));
         }
@@ -133,13 +133,13 @@ mod tests {
 
     #[test]
     fn a_nul_is_refused() {
-        let error = ScriptBootstrap::new(&Invocation::new("a\0b")).expect_err("refused");
+        let error = ScriptBootstrap::new(&ScriptInvocation::new("a\0b")).expect_err("refused");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }
 
     #[test]
     fn a_long_script_goes_by_standard_input() {
-        let bootstrap = ScriptBootstrap::new(&Invocation::new("'".repeat(30_000))).expect("a bootstrap");
+        let bootstrap = ScriptBootstrap::new(&ScriptInvocation::new("'".repeat(30_000))).expect("a bootstrap");
         assert_eq!(bootstrap.words.len(), 5);
         assert!(bootstrap.command().len() < 2_000);
         assert_eq!(bootstrap.input[0].len(), 5 * 30_000 + 1);
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_script_with_secrets_is_no_argument() {
-        let mut invocation = Invocation::new("env TOKEN=hunter2 true");
+        let mut invocation = ScriptInvocation::new("env TOKEN=hunter2 true");
         invocation.has_secrets = true;
         let bootstrap = ScriptBootstrap::new(&invocation).expect("a bootstrap");
         assert!(!bootstrap.command().contains("hunter2"));

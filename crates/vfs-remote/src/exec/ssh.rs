@@ -15,7 +15,7 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::client_process::ClientProgram;
 use super::script_bootstrap::ScriptBootstrap;
-use crate::exec::{Invocation, RemoteExec, RemoteOutput, TransportLimits};
+use crate::exec::{RemoteExec, RemoteOutput, ScriptInvocation, TransportLimits};
 pub use config::{HostKeyPolicy, SshConfig};
 use master_connection::MasterConnection;
 
@@ -40,12 +40,12 @@ use master_connection::MasterConnection;
 /// key is not the recorded one, with advice in both cases; `invalid_argument` for a script with a NUL byte.
 ///
 /// ```no_run
-/// use vfs_remote::{RemoteExec, Invocation};
+/// use vfs_remote::{RemoteExec, ScriptInvocation};
 /// use vfs_remote::{Ssh, SshConfig};
 ///
 /// # async fn example() -> vfs_core::Result<()> {
 /// let host = Ssh::new(SshConfig::new("build.example.com").user("agent").identity_file("/keys/agent"))?;
-/// let answer = host.run(Invocation::new("uname -s")).await?;
+/// let answer = host.run(ScriptInvocation::new("uname -s")).await?;
 /// println!("{}", String::from_utf8_lossy(&answer.stdout));
 /// # Ok(())
 /// # }
@@ -130,7 +130,7 @@ impl RemoteExec for Ssh {
         TransportLimits::default()
     }
 
-    async fn run(&self, invocation: Invocation) -> Result<RemoteOutput> {
+    async fn run(&self, invocation: ScriptInvocation) -> Result<RemoteOutput> {
         let bootstrap = ScriptBootstrap::new(&invocation)?;
         let closed = |_| Error::new(ErrorKind::Internal, "the sessions of the connection are closed");
         let session = Arc::clone(&self.shared.sessions).acquire_owned().await.map_err(closed)?;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
-use vfs_core::{Error, FileDownloadResponse, FileUploadResponse, OpContext, Result, UploadRequest, VfsPath};
+use vfs_core::{Error, FileDownloadResponse, FileUploadRequest, FileUploadResponse, OpContext, Result, VfsPath};
 
 use crate::exec::RemoteExec;
 use crate::operations::read::download;
@@ -14,7 +14,7 @@ use crate::remote_place_client::{RemotePlaceClient, SCRIPT_ROOM, ScriptResponse}
 use crate::script::error::labelled;
 use crate::script::functions;
 use crate::script::reply::Reply;
-use crate::script::{PathResolution, printable};
+use crate::script::{PathResolutionMode, printable};
 use crate::tree::content_prefetcher::{FILE_OVERHEAD, LARGE};
 
 /// Maximum number of files in one script.
@@ -23,7 +23,7 @@ const MAX_FILES: usize = 128;
 pub(crate) async fn upload<E: RemoteExec>(
     place: &Arc<RemotePlaceClient<E>>,
     cx: &OpContext,
-    files: Vec<UploadRequest>,
+    files: Vec<FileUploadRequest>,
 ) -> Vec<FileUploadResponse> {
     let mut answers = Vec::with_capacity(files.len());
     let mut group = UploadBatch::default();
@@ -45,7 +45,7 @@ pub(crate) async fn upload<E: RemoteExec>(
 async fn alone<E: RemoteExec>(
     place: &Arc<RemotePlaceClient<E>>,
     cx: &OpContext,
-    file: UploadRequest,
+    file: FileUploadRequest,
 ) -> FileUploadResponse {
     let path = file.path.clone();
     let written = write(place, cx, file.into()).await;
@@ -57,14 +57,14 @@ struct FileWriteScript(String);
 
 impl FileWriteScript {
     /// Returns the part for `file`, if that is small enough for a script with others.
-    fn of(file: &UploadRequest, room: usize, max: u64) -> Option<Self> {
+    fn of(file: &FileUploadRequest, room: usize, max: u64) -> Option<Self> {
         let is_plain = !file.path.is_root() && file.modified_at.is_none() && refuse_reserved(&file.path).is_ok();
         if !is_plain || file.content.len() > room / 2 || file.content.len() as u64 > max {
             return None;
         }
         let mut script = crate::script::Script::new("/", "");
         script.text.clear();
-        script.push("say '#'\n( T=\nguard").walk(PathResolution::MakingFollowed, &file.path);
+        script.push("say '#'\n( T=\nguard").walk(PathResolutionMode::MakingFollowed, &file.path);
         script.push(&format!("body() {{ printf {}; }}\nput over )\ntop", printable(&file.content)));
         (script.text.len() <= room).then_some(Self(script.text))
     }
@@ -73,7 +73,7 @@ impl FileWriteScript {
 /// Files that are written by one script.
 #[derive(Default)]
 struct UploadBatch {
-    files: Vec<UploadRequest>,
+    files: Vec<FileUploadRequest>,
     paths: HashSet<VfsPath>,
     text: String,
 }
@@ -82,12 +82,12 @@ impl UploadBatch {
     /// Returns whether `file` has to start another group: if there is no room, if it is written by itself (`part` is
     /// `None`), or if this group contains its path already, since an earlier content that is sent again must not
     /// replace a later one.
-    fn is_full_with(&self, file: &UploadRequest, part: Option<&FileWriteScript>, room: usize) -> bool {
+    fn is_full_with(&self, file: &FileUploadRequest, part: Option<&FileWriteScript>, room: usize) -> bool {
         self.paths.contains(&file.path)
             || part.is_none_or(|part| self.text.len() + part.0.len() > room || self.files.len() == MAX_FILES)
     }
 
-    fn add(&mut self, file: UploadRequest, part: FileWriteScript) {
+    fn add(&mut self, file: FileUploadRequest, part: FileWriteScript) {
         self.text.push_str(&part.0);
         self.paths.insert(file.path.clone());
         self.files.push(file);

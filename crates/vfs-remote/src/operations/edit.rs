@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use vfs_core::edit::EditMode;
+use vfs_core::edit::ApplyMode;
 use vfs_core::error::ErrorDetail;
 use vfs_core::{EditRequest, EditResult, Error, ErrorKind, OpContext, Result, WriteMode, edit};
 
@@ -24,11 +24,11 @@ pub(crate) async fn edit<E: RemoteExec>(
     refuse_reserved(path)?;
     let max = place.config.max_file_size;
     let _lock = match request.mode {
-        EditMode::DryRun => None,
+        ApplyMode::DryRun => None,
         _ => Some(place.locks.lock(cx, path).await?),
     };
     let mut cached = match request.mode {
-        EditMode::DryRun => None,
+        ApplyMode::DryRun => None,
         // The cached content is usually current, and the place compares versions. If it is stale, the content is
         // fetched.
         _ => place.recent.get(path).and_then(|file| Some((file.version, file.content?))).filter(|(version, old)| {
@@ -50,7 +50,7 @@ pub(crate) async fn edit<E: RemoteExec>(
         let edited = edit::apply(&old, &request.replacements, max).map_err(|error| error.or_path(path))?;
         let diff = request.wants_diff().then(|| edit::diff(path, &old, &edited.content));
         let size = edited.content.len() as u64;
-        if request.mode == EditMode::DryRun {
+        if request.mode == ApplyMode::DryRun {
             return Ok(EditResult::new(path.clone(), edited.occurrences, version, size).with_diff(diff));
         }
         match put(place, cx, path, NewContent::Memory(&Bytes::from(edited.content)), &WriteMode::IfVersion(version))

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::runtime::Handle;
 use vfs_core::{Error, ErrorKind, FileDownloadResponse, OpContext, ReadRequest, ReadResult, Result, Version, VfsPath};
-use vfs_core::{buffer, window};
+use vfs_core::{fallible_alloc, window};
 use vfs_search::run_blocking;
 
 use crate::exec::RemoteExec;
 use crate::operations::stat::{facts, refuse_reserved, unreadable};
 use crate::remote_place_client::{ATTEMPTS, CachedLineIndex, RemotePlaceClient, backoff};
-use crate::script::PathResolution;
+use crate::script::PathResolutionMode;
 use crate::script::entry_metadata::EntryMetadata;
 use crate::script::place_features::PlaceFeatures;
 
@@ -50,7 +50,7 @@ impl<E: RemoteExec> RemotePlaceClient<E> {
         let mut attempt = 0;
         loop {
             let mut script = self.script_with(cx, path, PlaceFeatures::read_functions).await?;
-            script.walk(PathResolution::Followed, path);
+            script.walk(PathResolutionMode::Followed, path);
             script.push(&format!("fetch {skip} {count}"));
             let answer = self.query(cx, path, script).await?;
             attempt += 1;
@@ -114,7 +114,7 @@ impl<E: RemoteExec> RemotePlaceClient<E> {
             if next.facts != *facts {
                 return Ok(None);
             }
-            buffer::append(&mut content, &next.content)?;
+            fallible_alloc::append(&mut content, &next.content)?;
             if (next.content.len() as u64) < count * BLOCK {
                 let is_whole = content.len() as u64 >= facts.size && content.len() as u64 <= max;
                 return Ok(is_whole.then(|| content.into()));

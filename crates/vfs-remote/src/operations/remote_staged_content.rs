@@ -63,7 +63,7 @@ impl<E: RemoteExec> RemoteStagedContent<E> {
         cx: &OpContext,
         path: &VfsPath,
         content: &Bytes,
-        by: PartTransferMethod,
+        by: PartUploadMethod,
     ) -> Result<Self> {
         let mut staged = Self::new(place, path);
         for start in (0..content.len()).step_by(by.max_bytes) {
@@ -74,7 +74,7 @@ impl<E: RemoteExec> RemoteStagedContent<E> {
     }
 
     /// Appends a part, which has at most the size that `by` transfers at once.
-    pub(crate) async fn append(&mut self, cx: &OpContext, part: Bytes, by: PartTransferMethod) -> Result<()> {
+    pub(crate) async fn append(&mut self, cx: &OpContext, part: Bytes, by: PartUploadMethod) -> Result<()> {
         let StagedFile { place, path, .. } = &*self.file;
         let (before, after) = (self.size, self.size + part.len() as u64);
         let mut script = place.script_with(cx, path, PlaceFeatures::size_function).await?;
@@ -143,7 +143,7 @@ impl<E: RemoteExec> fmt::Debug for StagedFile<E> {
 
 /// The way in which parts of content are transferred into the place.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PartTransferMethod {
+pub(crate) struct PartUploadMethod {
     encoding: PartEncoding,
     /// Maximum size of a part in bytes.
     pub(crate) max_bytes: usize,
@@ -160,7 +160,7 @@ enum PartEncoding {
     Printf,
 }
 
-impl PartTransferMethod {
+impl PartUploadMethod {
     /// Returns the transfer that needs the fewest scripts.
     pub(crate) async fn of<E: RemoteExec>(place: &RemotePlaceClient<E>) -> Result<Self> {
         match usize::try_from(place.execute.transport().max_stdin_bytes).unwrap_or(usize::MAX) {

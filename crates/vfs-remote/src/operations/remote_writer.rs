@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use vfs_core::buffer::PartBuffer;
+use vfs_core::part_buffer::PartBuffer;
 use vfs_core::{Error, ErrorKind, FileWriter, OpContext, OpenWriterRequest, Result, WriteResult};
 
 use crate::exec::RemoteExec;
-use crate::operations::remote_staged_content::{PartTransferMethod, RemoteStagedContent};
+use crate::operations::remote_staged_content::{PartUploadMethod, RemoteStagedContent};
 use crate::operations::stat::refuse_reserved;
 use crate::operations::write::{NewContent, put, too_large};
 use crate::remote_place_client::RemotePlaceClient;
@@ -19,7 +19,7 @@ pub(crate) struct RemoteWriter<E: RemoteExec> {
     place: Arc<RemotePlaceClient<E>>,
     cx: OpContext,
     request: OpenWriterRequest,
-    transfer: PartTransferMethod,
+    transfer: PartUploadMethod,
     staged: RemoteStagedContent<E>,
     /// The end of the content, which is not staged yet.
     parts: PartBuffer,
@@ -37,7 +37,7 @@ impl<E: RemoteExec> RemoteWriter<E> {
         request.clone().into_write(Bytes::new()).refuse_modified_at()?;
         refuse_reserved(&request.path)?;
         cx.check().map_err(|error| error.or_path(&request.path))?;
-        let transfer = PartTransferMethod::of(place).await.map_err(|error| error.or_path(&request.path))?;
+        let transfer = PartUploadMethod::of(place).await.map_err(|error| error.or_path(&request.path))?;
         let staged = RemoteStagedContent::new(place, &request.path);
         let (place, cx, parts) = (Arc::clone(place), cx.clone(), PartBuffer::new(transfer.max_bytes));
         Ok(Self { place, cx, request, transfer, staged, parts, is_usable: true })

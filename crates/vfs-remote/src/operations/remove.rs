@@ -12,7 +12,7 @@ use crate::remote_place_client::RemotePlaceClient;
 use crate::script::entry_metadata::stat_format;
 use crate::script::functions;
 use crate::script::reply::Reply;
-use crate::script::{PathResolution, quoted};
+use crate::script::{PathResolutionMode, quoted};
 
 pub(crate) async fn delete<E: RemoteExec>(
     place: &Arc<RemotePlaceClient<E>>,
@@ -35,7 +35,7 @@ pub(crate) async fn delete<E: RemoteExec>(
     let answer = place
         .settle(cx, path, || async {
             let mut script = place.changing(cx, path, functions::REMOVE).await?;
-            script.walk(PathResolution::Entry, path);
+            script.walk(PathResolutionMode::Entry, path);
             script.push(&format!("remove {how} {}", expected.as_deref().unwrap_or_default()));
             Ok(script)
         })

@@ -5,19 +5,19 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use vfs_core::shell::{BaseEnvironment, FullOutput, RunMode};
+use vfs_core::shell::{BaseEnvironment, FullOutputMode, RunMode};
 use vfs_core::{Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell};
 use vfs_search::run_until_cancelled;
 
 use crate::backend::SandboxBackend;
-use crate::exec::{Invocation, OutputRetention, RemoteExec, RemoteExit, RemoteOutput};
-use crate::operations::remote_staged_content::{PartTransferMethod, RemoteStagedContent};
+use crate::exec::{RemoteExec, RemoteExit, RemoteOutput, RetainedOutputPart, ScriptInvocation};
+use crate::operations::remote_staged_content::{PartUploadMethod, RemoteStagedContent};
 use crate::operations::stat::refuse_reserved;
 use crate::remote_place_client::{RemotePlaceClient, SCRIPT_ROOM};
 use crate::script::error::{labelled, unanswered};
 use crate::script::head_tail_output::{HeadTailOutput, join};
 use crate::script::reply::Reply;
-use crate::script::{PathResolution, Script, printable, quoted};
+use crate::script::{PathResolutionMode, Script, printable, quoted};
 
 /// Maximum timeout of a command.
 const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -67,7 +67,7 @@ fn check(req: &ExecuteRequest) -> Result<()> {
     if req.base_env != BaseEnvironment::Clean {
         return cannot("commands here do not inherit an environment; pass the variables that they need");
     }
-    if req.full_output != FullOutput::Dropped {
+    if req.full_output != FullOutputMode::Dropped {
         return cannot("output is not written to a file here; let the command write it to one");
     }
     if req.terminal.is_some() {
@@ -80,7 +80,7 @@ async fn prepare<E: RemoteExec>(
     place: &Arc<RemotePlaceClient<E>>,
     cx: &OpContext,
     req: &ExecuteRequest,
-) -> Result<(Invocation, Script, Option<RemoteStagedContent<E>>)> {
+) -> Result<(ScriptInvocation, Script, Option<RemoteStagedContent<E>>)> {
     let mut script = place.script(cx, &req.cwd).await?;
     let transport = place.execute.transport();
     let input = Bytes::from(req.stdin.clone().unwrap_or_default());
@@ -91,14 +91,14 @@ async fn prepare<E: RemoteExec>(
     } else if input.len() <= SCRIPT_ROOM / 4 {
         run = format!("printf {} |", printable(&input));
     } else {
-        let transfer = PartTransferMethod::by_script(place).await.map_err(|error| error.or_path(&req.cwd))?;
+        let transfer = PartUploadMethod::by_script(place).await.map_err(|error| error.or_path(&req.cwd))?;
         let content = RemoteStagedContent::stage(place, cx, &req.cwd, &input, transfer).await?;
         content.provide(&mut script);
         script.push("tidy() { rm -f \"$staged\"; }");
         opened = "exec <\"$staged\"\nrm -f \"$staged\"";
         staged = Some(content);
     }
-    script.walk(PathResolution::Followed, &req.cwd).push(opened).push(BEGIN);
+    script.walk(PathResolutionMode::Followed, &req.cwd).push(opened).push(BEGIN);
     run.push_str(" env -i \"PATH=$PATH\"");
     let always = place.config.env.iter().map(|(name, value)| (name, value));
     for (name, value) in always.chain(&req.env) {
@@ -110,9 +110,9 @@ async fn prepare<E: RemoteExec>(
             "the command and its environment exceed the limit of the transport; write a script to a file, and run that";
         return Err(Error::new(ErrorKind::TooLarge, message).with_path(&req.cwd));
     }
-    let mut invocation = Invocation::new(script.text.clone());
+    let mut invocation = ScriptInvocation::new(script.text.clone());
     invocation.stdin = script.stdin.clone();
-    invocation.keep = OutputRetention::Ends;
+    invocation.keep = RetainedOutputPart::Ends;
     invocation.has_secrets = !(place.config.env.is_empty() && req.env.is_empty());
     Ok((invocation, script, staged))
 }

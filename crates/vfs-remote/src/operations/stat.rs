@@ -4,7 +4,7 @@ use vfs_core::{Error, ErrorKind, FileInfo, OpContext, ResolveResult, Result, Vfs
 
 use crate::exec::RemoteExec;
 use crate::remote_place_client::RemotePlaceClient;
-use crate::script::PathResolution;
+use crate::script::PathResolutionMode;
 use crate::script::entry_metadata::EntryMetadata;
 use crate::script::reply::Reply;
 
@@ -15,7 +15,7 @@ pub(crate) async fn stat<E: RemoteExec>(
 ) -> Result<FileInfo> {
     refuse_reserved(&path)?;
     let mut script = place.script(cx, &path).await?;
-    script.walk(PathResolution::Followed, &path).push("facts");
+    script.walk(PathResolutionMode::Followed, &path).push("facts");
     let reply = place.query_reply(cx, &path, script).await?;
     facts(&reply, &path)?.info(path)
 }
@@ -27,7 +27,7 @@ pub(crate) async fn resolve<E: RemoteExec>(
 ) -> Result<ResolveResult> {
     refuse_reserved(&path)?;
     let mut script = place.script(cx, &path).await?;
-    script.walk(PathResolution::Wherever, &path);
+    script.walk(PathResolutionMode::Wherever, &path);
     script.push(r#"[ "$n" = . ] || p=$p/$n"#);
     script.push(r#"say p; printf '%s' "$p""#);
     script.push(r#"[ -z "$u" ] || say u"#);

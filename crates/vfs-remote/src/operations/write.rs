@@ -6,13 +6,13 @@ use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest, WriteResult};
 
 use crate::exec::RemoteExec;
-use crate::operations::remote_staged_content::{PartTransferMethod, RemoteStagedContent};
+use crate::operations::remote_staged_content::{PartUploadMethod, RemoteStagedContent};
 use crate::operations::stat::{facts, refuse_reserved, unreadable};
 use crate::remote_place_client::{RemotePlaceClient, SCRIPT_ROOM, ScriptResponse};
 use crate::script::entry_metadata::{EntryMetadata, stat_format};
 use crate::script::functions;
 use crate::script::reply::Reply;
-use crate::script::{PathResolution, Script, printable, quoted};
+use crate::script::{PathResolutionMode, Script, printable, quoted};
 
 /// Maximum size in bytes of a content that is part of the script itself, which saves a process.
 const MAX_INLINE_BYTES: usize = 32 << 10;
@@ -47,21 +47,21 @@ pub(crate) async fn put<E: RemoteExec>(
 ) -> Result<(bool, EntryMetadata)> {
     let features = place.features().await?;
     let (walk, how) = match mode {
-        WriteMode::CreateNew => (PathResolution::MakingEntry, "new".to_owned()),
+        WriteMode::CreateNew => (PathResolutionMode::MakingEntry, "new".to_owned()),
         WriteMode::Overwrite => {
             let likely = place.recent.get(path).and_then(|file| features.find_tests(&file.version));
             (
-                PathResolution::MakingFollowed,
+                PathResolutionMode::MakingFollowed,
                 likely.map_or_else(|| "over".to_owned(), |tests| format!("over '' {tests}")),
             )
         }
         WriteMode::Append => (
-            PathResolution::MakingFollowed,
+            PathResolutionMode::MakingFollowed,
             format!("add {}", place.config.max_file_size.saturating_sub(content.size())),
         ),
         WriteMode::IfVersion(version) => {
             let tests = features.find_tests(version).unwrap_or_default();
-            (PathResolution::Followed, format!("if {} {tests}", quoted(&stat_format(version, features.flavour))))
+            (PathResolutionMode::Followed, format!("if {} {tests}", quoted(&stat_format(version, features.flavour))))
         }
         _ => {
             return Err(
@@ -161,7 +161,7 @@ impl<'a, E: RemoteExec> ContentDelivery<'a, E> {
         if transport.max_stdin_bytes > 0 && content.len() as u64 <= transport.max_stdin_bytes {
             return Ok(Self::Stdin(content));
         }
-        let transfer = PartTransferMethod::of(place).await?;
+        let transfer = PartUploadMethod::of(place).await?;
         Ok(Self::Staged(RemoteStagedContent::stage(place, cx, path, content, transfer).await?))
     }
 

@@ -8,14 +8,14 @@
 //! that directory is the working directory of the shell, which pins it like an open descriptor; so the following
 //! commands operate on `./$n`.
 
-mod change_functions;
+mod common_change_functions;
 mod remove_functions;
-mod transfer_functions;
+mod rename_copy_functions;
 mod write_functions;
 
-pub(crate) use self::change_functions::{AT_ONCE, CHANGE, STEP_BY_STEP};
+pub(crate) use self::common_change_functions::{AT_ONCE, CHANGE, STEP_BY_STEP};
 pub(crate) use self::remove_functions::REMOVE;
-pub(crate) use self::transfer_functions::TRANSFER;
+pub(crate) use self::rename_copy_functions::TRANSFER;
 pub(crate) use self::write_functions::PUT;
 
 /// Beginning of every script. The text is the same for all scripts, as a shell may read it before the script is chosen.

@@ -13,7 +13,7 @@ pub(crate) struct Reply {
 
 /// The error for a response without its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct IncompleteReply;
+pub(crate) struct IncompleteReplyError;
 
 /// The field that ends a response.
 const TRAILER: u8 = b'.';
@@ -24,21 +24,21 @@ const FAILURE: u8 = b'!';
 impl Reply {
     /// Parses the output of a script. Text before the first marker, such as the greeting of a login shell, and text
     /// after the trailer are ignored.
-    pub(crate) fn parse(marker: &ReplyMarker, printed: &Bytes) -> Result<Self, IncompleteReply> {
+    pub(crate) fn parse(marker: &ReplyMarker, printed: &Bytes) -> Result<Self, IncompleteReplyError> {
         let marker = marker.as_bytes();
         let mut starts = memmem::find_iter(printed, marker).map(|at| at + marker.len());
-        let mut start = starts.next().ok_or(IncompleteReply)?;
+        let mut start = starts.next().ok_or(IncompleteReplyError)?;
         let mut fields = Vec::new();
         for next in starts {
             let field = printed.slice(start..next - marker.len());
             match field.first() {
                 Some(&TRAILER) if field.len() == 1 => return Ok(Self { fields }),
                 Some(&tag) => fields.push((tag, field.slice(1..))),
-                None => return Err(IncompleteReply),
+                None => return Err(IncompleteReplyError),
             }
             start = next;
         }
-        Err(IncompleteReply)
+        Err(IncompleteReplyError)
     }
 
     /// Parses the complete fields of a response that was cut.
@@ -103,7 +103,7 @@ mod tests {
             assert_eq!(parse(text), Ok(Reply { fields }), "{text}");
         }
         for text in ["", "M", "Me", "MeM", "MeM.", "MeoneM.xM", "Welcome", "MM.M"] {
-            assert_eq!(parse(text), Err(IncompleteReply), "{text}");
+            assert_eq!(parse(text), Err(IncompleteReplyError), "{text}");
         }
     }
 
@@ -125,9 +125,13 @@ mod tests {
         let whole = printed(&marker, "banner MeoneMc\0\u{1}bytes vfs:MxM.M");
         assert!(Reply::parse(&marker, &whole).is_ok());
         for end in 0..whole.len() {
-            assert_eq!(Reply::parse(&marker, &whole.slice(..end)), Err(IncompleteReply), "{end}");
+            assert_eq!(Reply::parse(&marker, &whole.slice(..end)), Err(IncompleteReplyError), "{end}");
         }
-        assert_eq!(Reply::parse(&ReplyMarker::random(), &whole), Err(IncompleteReply), "it is another call's answer");
+        assert_eq!(
+            Reply::parse(&ReplyMarker::random(), &whole),
+            Err(IncompleteReplyError),
+            "it is another call's answer"
+        );
     }
 
     proptest::proptest! {
@@ -147,7 +151,7 @@ mod tests {
                 proptest::prop_assert_eq!(&parsed_field[..], &field[..]);
             }
             printed.truncate(cut % whole);
-            proptest::prop_assert_eq!(Reply::parse(&marker, &printed.into()), Err(IncompleteReply));
+            proptest::prop_assert_eq!(Reply::parse(&marker, &printed.into()), Err(IncompleteReplyError));
         }
     }
 

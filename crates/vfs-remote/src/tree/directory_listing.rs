@@ -11,7 +11,7 @@ use crate::operations::stat::{RESERVED, unreadable};
 use crate::remote_place_client::RemotePlaceClient;
 use crate::script::entry_metadata::EntryMetadata;
 use crate::script::error::only_gaps;
-use crate::script::{PathResolution, Script, quoted};
+use crate::script::{PathResolutionMode, Script, quoted};
 
 /// The entries of one directory, with the problems of their listing.
 #[derive(Debug, Default)]
@@ -137,7 +137,7 @@ impl<E: RemoteExec> RemotePlaceClient<E> {
     pub(crate) async fn list(&self, cx: &OpContext, path: &VfsPath, max_depth: ListingDepth) -> Result<SearchRoot> {
         let mut script: Script = self.script(cx, path).await?;
         script.push(&format!("list() {{ below . {}; }}", max_depth.predicates()));
-        script.walk(PathResolution::Followed, path).push(LIST);
+        script.walk(PathResolutionMode::Followed, path).push(LIST);
         // If one directory is too large for a response, a part of it is shown. If a tree is too large, its directories
         // are listed one by one.
         script.counts_in_part = max_depth == ListingDepth::Level;

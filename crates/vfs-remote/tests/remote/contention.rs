@@ -9,8 +9,8 @@ use futures::future::{join, join_all};
 use libtest_mimic::Trial;
 use tokio::time::sleep;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GrepRequest, LsRequest, OpContext,
-    ReadRequest, Result, StatRequest, UploadRequest, VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, GrepRequest, LsRequest,
+    OpContext, ReadRequest, Result, StatRequest, VfsPath, WriteMode, WriteRequest,
 };
 
 use crate::runtime::trials;
@@ -72,7 +72,7 @@ case $last in ./a) echo made >>"$0.made"; rm -f ./a ;; esac
     fs::write(lab.root.path().join("b"), "old\n").expect("it can be written");
     let copied = files.copy(&cx(), CopyRequest::new(path("/b"), at.clone())).await;
     assert_eq!((kind(copied), made()), (Some(ErrorKind::Conflict), 5));
-    let uploaded = files.upload_files(&cx(), vec![UploadRequest::new(at, "up\n")]).await.remove(0);
+    let uploaded = files.upload_files(&cx(), vec![FileUploadRequest::new(at, "up\n")]).await.remove(0);
     assert_eq!((uploaded.cause.map(|error| error.kind()), made()), (Some(ErrorKind::Conflict), 6));
     assert_eq!(lab.litter(), [""; 0]);
     Ok(())
@@ -359,7 +359,7 @@ async fn uploads_that_break_off_leave_no_lock() -> Result<()> {
 exec "$real" "$@"
 "#,
     )]);
-    let uploads = ["/a", "/b", "/c"].map(|at| UploadRequest::new(path(at), "up\n"));
+    let uploads = ["/a", "/b", "/c"].map(|at| FileUploadRequest::new(path(at), "up\n"));
     let answers = lab.client().upload_files(&cx(), uploads.into()).await;
     assert!(answers.iter().all(|answer| answer.cause.is_some()), "{answers:?}");
     assert_eq!(lab.litter(), [""; 0]);
@@ -375,7 +375,7 @@ exec "$real" "$@"
 "#,
     )]);
     let files = lab.client();
-    let uploads = ["one\n", "two\n"].map(|content| UploadRequest::new(path("/a"), content));
+    let uploads = ["one\n", "two\n"].map(|content| FileUploadRequest::new(path("/a"), content));
     let answers = files.upload_files(&cx(), uploads.into()).await;
     assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
     assert!(lab.beside("mv.failed").is_file());

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, Result};
-use vfs_remote::{Invocation, LocalProcess, RemoteExec, RemoteExit, RemoteOutput, TransportLimits};
+use vfs_remote::{LocalProcess, RemoteExec, RemoteExit, RemoteOutput, ScriptInvocation, TransportLimits};
 
 /// The fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl RemoteExec for FaultInjector {
         self.process.transport()
     }
 
-    async fn run(&self, mut invocation: Invocation) -> Result<RemoteOutput> {
+    async fn run(&self, mut invocation: ScriptInvocation) -> Result<RemoteOutput> {
         self.state.calls.fetch_add(1, Ordering::Relaxed);
         let fault = *self.state.fault.lock().unwrap_or_else(PoisonError::into_inner);
         match fault {

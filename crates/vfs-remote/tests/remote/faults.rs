@@ -5,9 +5,9 @@ use std::path::Path;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, ExecuteRequest, GlobRequest, GrepRequest,
-    LsRequest, OpContext, ReadRequest, RenameRequest, ResolveRequest, Result, Shell, StatRequest, UploadRequest,
-    VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, ExecuteRequest, FileUploadRequest,
+    GlobRequest, GrepRequest, LsRequest, OpContext, ReadRequest, RenameRequest, ResolveRequest, Result, Shell,
+    StatRequest, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
 
@@ -153,7 +153,7 @@ async fn changes_are_made_or_not() -> Result<()> {
             b.copy(&cx, CopyRequest::new(path("/w/gone"), path("/w/copied"))).await.map(drop),
             b.rename(&cx, RenameRequest::new(path("/w/copied"), path("/w/moved"))).await.map(drop),
             b.delete(&cx, DeleteRequest::new(path("/w/gone"))).await.map(drop),
-            b.upload_files(&cx, vec![UploadRequest::new(path("/w/up"), "up\n")])
+            b.upload_files(&cx, vec![FileUploadRequest::new(path("/w/up"), "up\n")])
                 .await
                 .remove(0)
                 .cause
@@ -265,7 +265,8 @@ async fn operations_take_few_scripts() -> Result<()> {
     assert_eq!(files.disk("d/a").as_deref(), Some(&b"much text\n"[..]));
     b.write(&cx, WriteRequest::new(path("/d/a"), "other\n").mode(WriteMode::Overwrite)).await?;
     calls("overwrite", 1);
-    let uploads = (0..300).map(|n| UploadRequest::new(path(&format!("/many/{n}")), format!("number {n}\n"))).collect();
+    let uploads =
+        (0..300).map(|n| FileUploadRequest::new(path(&format!("/many/{n}")), format!("number {n}\n"))).collect();
     let answers = b.upload_files(&cx, uploads).await;
     assert!(answers.iter().all(|answer| answer.error.is_none()));
     calls("upload", 3);

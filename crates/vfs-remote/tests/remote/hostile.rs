@@ -14,8 +14,8 @@ use tempfile::TempDir;
 use vfs_core::error::ErrorDetail;
 use vfs_core::search::LinkMode;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, ExecuteRequest, GlobRequest,
-    GrepRequest, LsRequest, OpContext, ReadRequest, RenameRequest, Result, Shell as _, StatRequest, UploadRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, ExecuteRequest, FileUploadRequest,
+    GlobRequest, GrepRequest, LsRequest, OpContext, ReadRequest, RenameRequest, Result, Shell as _, StatRequest,
     VfsPath, WriteMode, WriteRequest,
 };
 use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
@@ -84,7 +84,7 @@ fn cx() -> OpContext {
 /// Returns the error of every operation on the path.
 async fn every_error(files: &Files, at: &str) -> Vec<(&'static str, Option<Error>)> {
     let (b, cx, at) = (files, cx(), path(at));
-    let upload = b.upload_files(&cx, vec![UploadRequest::new(at.clone(), "x")]).await.remove(0);
+    let upload = b.upload_files(&cx, vec![FileUploadRequest::new(at.clone(), "x")]).await.remove(0);
     let download = b.download_files(&cx, vec![at.clone()]).await.remove(0);
     vec![
         ("stat", b.stat(&cx, StatRequest::new(at.clone())).await.err()),

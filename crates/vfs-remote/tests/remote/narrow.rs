@@ -4,7 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use vfs_core::Result;
-use vfs_remote::{Invocation, LocalProcess, RemoteExec, RemoteOutput, TransportLimits};
+use vfs_remote::{LocalProcess, RemoteExec, RemoteOutput, ScriptInvocation, TransportLimits};
 
 /// A local process with enforced limits.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl RemoteExec for Narrow {
         self.transport
     }
 
-    async fn run(&self, mut invocation: Invocation) -> Result<RemoteOutput> {
+    async fn run(&self, mut invocation: ScriptInvocation) -> Result<RemoteOutput> {
         assert!(invocation.script.len() <= self.transport.max_script_bytes, "{} bytes", invocation.script.len());
         assert!(invocation.stdin.len() as u64 <= self.transport.max_stdin_bytes, "{} bytes", invocation.stdin.len());
         assert!(invocation.max_output_bytes < 1 << 30, "the buffer in memory is bounded");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 use vfs_core::ErrorKind;
-use vfs_remote::{ContainerExec, ContainerExecConfig, Invocation, RemoteExec};
+use vfs_remote::{ContainerExec, ContainerExecConfig, RemoteExec, ScriptInvocation};
 
 use crate::laws;
 use crate::{exited, program, run, trial, write_program};
@@ -113,7 +113,7 @@ async fn words() {
         ("shell-less", ErrorKind::Unavailable, "POSIX shell"),
         ("stranger", ErrorKind::InvalidArgument, "does not have this user"),
     ] {
-        let error = stand_in.place(container).run(Invocation::new("true")).await.expect_err("an error");
+        let error = stand_in.place(container).run(ScriptInvocation::new("true")).await.expect_err("an error");
         assert_eq!(error.kind(), kind, "{container}: {error}");
         assert!(error.message().contains(meaning), "{container}: {error}");
         assert!(error.message().contains("was not run"), "{container}: {error}");
@@ -126,7 +126,7 @@ async fn no_answer() {
     let stand_in = StandIn::new();
     for container in ["silent", "liar", "cut"] {
         let script = "printf 0123456789012345678901234567890123456789012345678901234567890123456789; exit 0";
-        let answer = stand_in.place(container).run(Invocation::new(script)).await;
+        let answer = stand_in.place(container).run(ScriptInvocation::new(script)).await;
         let error = answer.expect_err("an error");
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{container}");
         assert!(error.message().contains("unknown"), "{container}: {error}");
@@ -135,7 +135,7 @@ async fn no_answer() {
 
 async fn deaf() {
     let stand_in = StandIn::new();
-    let mut invocation = Invocation::new("true");
+    let mut invocation = ScriptInvocation::new("true");
     invocation.timeout = std::time::Duration::from_millis(300);
     let error = stand_in.place("deaf").run(invocation).await.expect_err("an error");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
@@ -157,7 +157,7 @@ async fn names() {
 async fn no_client() {
     let nowhere = Path::new("/nonexistent/docker");
     let place = ContainerExec::new(ContainerExecConfig::with_program(nowhere, "box")).expect("a transport");
-    let error = place.run(Invocation::new("true")).await.expect_err("an error");
+    let error = place.run(ScriptInvocation::new("true")).await.expect_err("an error");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.for_model().contains("`docker` is not on this machine"), "{error}");
     assert!(!error.for_model().contains("nonexistent"), "{error}");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use libtest_mimic::Trial;
 use vfs_core::{Backend as _, BackendExt as _, ExecuteRequest, GrepRequest, OpContext, Shell as _};
-use vfs_remote::{ContainerExec, ContainerExecConfig, Invocation, RemoteConfig, SandboxBackend};
+use vfs_remote::{ContainerExec, ContainerExecConfig, RemoteConfig, SandboxBackend, ScriptInvocation};
 
 use crate::{exited, laws, program, run, trial};
 
@@ -164,7 +164,7 @@ async fn files(container: &Container) {
 /// The engine's message about a missing container becomes a typed error.
 async fn stopped(container: &Container) {
     let gone = ContainerExec::new(ContainerExecConfig::with_program(container.engine, "vfs-test-is-not-there"));
-    let error = vfs_remote::RemoteExec::run(&gone.expect("a transport"), Invocation::new("true")).await;
+    let error = vfs_remote::RemoteExec::run(&gone.expect("a transport"), ScriptInvocation::new("true")).await;
     let error = error.expect_err("it is not there");
     assert_eq!(error.kind(), vfs_core::ErrorKind::Unavailable, "{error}");
     assert!(error.message().contains("no such container") && error.message().contains("was not run"), "{error}");

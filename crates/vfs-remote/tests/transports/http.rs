@@ -9,7 +9,7 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use vfs_core::{Error, ErrorKind};
 use vfs_remote::http::{Agentkit, BearerToken, HttpRun, HttpRunConfig, JsonApi, ReplayPolicy, VolcengineSignature};
-use vfs_remote::{Invocation, OutputRetention, RemoteExec, RemoteExit};
+use vfs_remote::{RemoteExec, RemoteExit, RetainedOutputPart, ScriptInvocation};
 
 use crate::{HANG_TIMEOUT, TIMES, exited, long_sleep, program, run, runs, timed_out, trial, until};
 use service::{Fate, Kind, Service};
@@ -63,7 +63,7 @@ fn place(service: &Service) -> HttpRun {
 }
 
 async fn fails(place: &HttpRun, script: &str) -> Error {
-    let error = place.run(Invocation::new(script)).await.expect_err("an error");
+    let error = place.run(ScriptInvocation::new(script)).await.expect_err("an error");
     for secret in [service::TOKEN, service::KEY] {
         assert!(!format!("{error} {error:?} {}", error.for_model()).contains(secret), "{error}");
     }
@@ -82,7 +82,7 @@ async fn a_script_runs_as_it_is_written(kind: Kind) {
 async fn bytes_and_exit_codes_arrive(kind: Kind) {
     let service = Service::start(kind).await;
     let place = place(&service);
-    let mut invocation = Invocation::new("cat; printf 'e\\377' >&2; exit 255");
+    let mut invocation = ScriptInvocation::new("cat; printf 'e\\377' >&2; exit 255");
     let all: Vec<u8> = (0..=255).cycle().take(200_000).collect();
     invocation.stdin = all.clone().into();
     let answer = place.run(invocation).await.expect("an answer");
@@ -113,12 +113,12 @@ async fn a_process_left_behind_delays_no_caller(kind: Kind) {
 
 async fn an_output_over_the_limit_is_truncated_and_reported(kind: Kind) {
     let service = Service::start(kind).await;
-    let mut invocation = Invocation::new("head -c 1000000 /dev/zero; exit 5");
+    let mut invocation = ScriptInvocation::new("head -c 1000000 /dev/zero; exit 5");
     invocation.max_output_bytes = 10;
     let answer = place(&service).run(invocation).await.expect("an answer");
     assert_eq!((answer.exit, answer.truncated, answer.stdout.len()), (RemoteExit::Exited(5), true, 10));
-    let mut ends = Invocation::new("printf 0123456789abcdefghij");
-    (ends.max_output_bytes, ends.keep) = (5, OutputRetention::Ends);
+    let mut ends = ScriptInvocation::new("printf 0123456789abcdefghij");
+    (ends.max_output_bytes, ends.keep) = (5, RetainedOutputPart::Ends);
     let answer = place(&service).run(ends).await.expect("an answer");
     assert_eq!((&answer.stdout[..], answer.truncated, answer.stdout_bytes), (&b"01hij"[..], true, 20));
 }
@@ -187,7 +187,7 @@ async fn no_connection_is_tried_again(kind: Kind) {
     // There are enough attempts for the service to resume meanwhile.
     let config = config(&service).attempts(9).longest_wait(HANG_TIMEOUT);
     let place = HttpRun::new(config).expect("a transport");
-    let waiting = tokio::spawn(async move { place.run(Invocation::new("echo back")).await });
+    let waiting = tokio::spawn(async move { place.run(ScriptInvocation::new("echo back")).await });
     service.resume().await;
     assert_eq!(waiting.await.expect("no panic").expect("an answer"), exited(0, "back\n", ""));
 }
@@ -207,7 +207,7 @@ async fn an_answer_that_does_not_come_is_given_up(kind: Kind) {
         let service = Service::start(kind).await;
         service.plan([Fate::Silent]);
         let place = HttpRun::new(config(&service).patience(Duration::from_millis(100))).expect("a transport");
-        let mut invocation = Invocation::new("true");
+        let mut invocation = ScriptInvocation::new("true");
         invocation.timeout = time;
         let error = place.run(invocation).await.expect_err("an error");
         assert_eq!(error.kind(), ErrorKind::Unavailable);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, join_all};
 use tempfile::TempDir;
 use vfs_core::ErrorKind;
-use vfs_remote::{Invocation, OutputRetention, RemoteExec, RemoteExit, RemoteOutput};
+use vfs_remote::{RemoteExec, RemoteExit, RemoteOutput, RetainedOutputPart, ScriptInvocation};
 
 use crate::{HANG_TIMEOUT, Place, exited, long_sleep, run, runs, timed_out, until};
 
@@ -36,8 +36,8 @@ pub(crate) const ALL: &[(&str, Law)] = laws![
     a_flood_passes_in_bounded_memory,
 ];
 
-fn invocation(script: &str, stdin: impl Into<Bytes>) -> Invocation {
-    let mut invocation = Invocation::new(script);
+fn invocation(script: &str, stdin: impl Into<Bytes>) -> ScriptInvocation {
+    let mut invocation = ScriptInvocation::new(script);
     invocation.stdin = stdin.into();
     invocation
 }
@@ -102,18 +102,18 @@ async fn a_script_of_the_largest_size_arrives(place: Place) {
 }
 
 async fn a_nul_byte_is_refused(place: Place) {
-    let error = place.run(Invocation::new("echo a\0b")).await.expect_err("refused");
+    let error = place.run(ScriptInvocation::new("echo a\0b")).await.expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
 
 async fn an_output_over_the_limit_is_truncated_and_reported(place: Place) {
-    let mut limited = Invocation::new("printf 0123456789; printf abcdefghij >&2; exit 5");
+    let mut limited = ScriptInvocation::new("printf 0123456789; printf abcdefghij >&2; exit 5");
     limited.max_output_bytes = 4;
     let answer = place.run(limited.clone()).await.expect("an answer");
     assert_eq!((&answer.stdout[..], &answer.stderr[..]), (&b"0123"[..], &b"abcd"[..]));
     assert_eq!((answer.exit, answer.truncated), (RemoteExit::Exited(5), true));
     assert_eq!((answer.stdout_bytes, answer.stderr_bytes), (10, 10));
-    limited.keep = OutputRetention::Ends;
+    limited.keep = RetainedOutputPart::Ends;
     assert_eq!(place.run(limited.clone()).await.expect("an answer").stdout, "0189");
     limited.max_output_bytes = 10;
     assert!(!place.run(limited).await.expect("an answer").truncated);
@@ -156,7 +156,7 @@ async fn a_call_that_is_dropped_ends_the_script(place: Place) {
     let script = format!("sleep {name} & sleep {name}; wait");
     let call = tokio::spawn({
         let (place, script) = (Arc::clone(&place), script.clone());
-        async move { place.run(Invocation::new(script)).await }
+        async move { place.run(ScriptInvocation::new(script)).await }
     });
     until("the script started", || runs(&name)).await;
     call.abort();
@@ -205,14 +205,14 @@ fn script_runs(text: &str) -> bool {
 }
 
 async fn a_script_that_kills_its_group_is_no_answer(place: Place) {
-    let error = place.run(Invocation::new("echo half; kill -9 0; sleep 5")).await.expect_err("no answer");
+    let error = place.run(ScriptInvocation::new("echo half; kill -9 0; sleep 5")).await.expect_err("no answer");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains("killed"), "{error}");
     assert_eq!(run(&*place, "echo next").await, exited(0, "next\n", ""));
 }
 
 async fn a_flood_passes_in_bounded_memory(place: Place) {
-    let mut flood = Invocation::new("head -c 50000000 /dev/zero; head -c 50000000 /dev/zero >&2; exit 6");
+    let mut flood = ScriptInvocation::new("head -c 50000000 /dev/zero; head -c 50000000 /dev/zero >&2; exit 6");
     flood.max_output_bytes = 1_000;
     let answer = place.run(flood).await.expect("an answer");
     assert_eq!((answer.exit, answer.truncated), (RemoteExit::Exited(6), true));

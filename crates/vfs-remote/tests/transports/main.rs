@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use vfs_remote::{Invocation, RemoteExec, RemoteExit, RemoteOutput};
+use vfs_remote::{RemoteExec, RemoteExit, RemoteOutput, ScriptInvocation};
 
 fn main() -> ExitCode {
     let mut trials = container::trials();
@@ -91,7 +91,7 @@ fn long_sleep() -> String {
 async fn timed_out(place: &dyn RemoteExec, script: &str, is_enough: impl Fn(&RemoteOutput) -> bool) -> RemoteOutput {
     let mut last = None;
     for time in TIMES {
-        let mut invocation = Invocation::new(script);
+        let mut invocation = ScriptInvocation::new(script);
         invocation.timeout = time;
         let answer = tokio::time::timeout(time + HANG_TIMEOUT, place.run(invocation)).await.expect("it is ended");
         match &answer {
@@ -110,7 +110,7 @@ async fn timed_out(place: &dyn RemoteExec, script: &str, is_enough: impl Fn(&Rem
 }
 
 async fn run(place: &dyn RemoteExec, script: &str) -> RemoteOutput {
-    place.run(Invocation::new(script)).await.expect("an answer")
+    place.run(ScriptInvocation::new(script)).await.expect("an answer")
 }
 
 fn exited(code: i32, stdout: &str, stderr: &str) -> RemoteOutput {

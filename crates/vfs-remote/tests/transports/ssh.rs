@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use libtest_mimic::Trial;
 use vfs_core::{Error, ErrorKind};
-use vfs_remote::{HostKeyPolicy, Invocation, RemoteExec, Ssh, SshConfig};
+use vfs_remote::{HostKeyPolicy, RemoteExec, ScriptInvocation, Ssh, SshConfig};
 
 use crate::sshd::{Sshd, missing};
 use crate::{exited, laws, long_sleep, program, run, runs, timed_out, trial, until, write_program};
@@ -48,7 +48,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 async fn fails(place: &Ssh, script: &str) -> Error {
-    place.run(Invocation::new(script)).await.expect_err("an error")
+    place.run(ScriptInvocation::new(script)).await.expect_err("an error")
 }
 
 fn check(error: &Error, kind: ErrorKind, meaning: &str) {
@@ -87,7 +87,7 @@ async fn a_lost_connection_is_replaced() {
     // The client may not have noticed the loss yet, and then reports it.
     let mut attempts = 0;
     let answer = loop {
-        match place.run(Invocation::new("echo again")).await {
+        match place.run(ScriptInvocation::new("echo again")).await {
             Ok(answer) => break answer,
             Err(error) => check(&error, ErrorKind::Unavailable, "lost"),
         }
@@ -105,7 +105,7 @@ async fn a_connection_cut_in_the_middle_is_an_error_and_ends_the_script() {
         let call = tokio::spawn({
             let place = place.clone();
             let script = format!("{script} {name}; exit 0");
-            async move { place.run(Invocation::new(script)).await }
+            async move { place.run(ScriptInvocation::new(script)).await }
         });
         until("the script started", || runs(&name)).await;
         server.cut();
@@ -175,7 +175,7 @@ async fn a_failure_to_connect_is_one_for_all_who_wait() {
     let port = silent.local_addr().expect("an address").port();
     let config = SshConfig::new("127.0.0.1").port(port).config_file("none").connect_timeout(Duration::from_secs(1));
     let place = Ssh::new(config.sessions(30)).expect("a transport");
-    let answers = futures::future::join_all((0..30).map(|_| place.run(Invocation::new("true")))).await;
+    let answers = futures::future::join_all((0..30).map(|_| place.run(ScriptInvocation::new("true")))).await;
     assert!(answers.iter().all(|answer| answer.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable)));
     silent.set_nonblocking(true).expect("an option");
     let connections = std::iter::from_fn(|| silent.accept().ok()).count();
@@ -219,7 +219,7 @@ async fn login_shell(shell: &'static str) {
     force_command(&server, &force);
     let place = server.place();
     let script = "printf '%s' 'a\\b!c\"d $HOME\n é'; cat; exit 9";
-    let mut invocation = Invocation::new(script);
+    let mut invocation = ScriptInvocation::new(script);
     invocation.stdin = "input".into();
     let answer = place.run(invocation).await.expect("an answer");
     assert_eq!(answer, exited(9, "a\\b!c\"d $HOME\n éinput", ""));

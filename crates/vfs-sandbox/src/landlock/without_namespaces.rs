@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 
-use vfs_core::backend::Access;
+use vfs_core::backend::AccessMode;
 use vfs_shell::SpawnSpec;
 
 use crate::config::{Network, SandboxConfig};
@@ -42,7 +42,7 @@ pub(crate) fn rules(config: &SandboxConfig, mounts: &[OpenMount]) -> LandlockRul
         rules.grant(LandlockAccess::Device, path);
     }
     for mount in mounts {
-        let grant = if mount.access == Access::ReadWrite { LandlockAccess::Write } else { LandlockAccess::Read };
+        let grant = if mount.access == AccessMode::ReadWrite { LandlockAccess::Write } else { LandlockAccess::Read };
         rules.grant(grant, &mount.directory);
     }
     rules

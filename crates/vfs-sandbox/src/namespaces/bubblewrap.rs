@@ -33,7 +33,7 @@ pub(crate) enum BindOver {
 
 /// Terminal session of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CommandSession {
+pub(crate) enum SetsidMode {
     /// A session of its own, without a terminal.
     New,
     /// The session of a terminal that was created for it.
@@ -60,7 +60,7 @@ pub(crate) enum UserNamespacePrevention {
 
 /// Requirements of the helper for mounting covers deep in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NestedCoverRequirements {
+pub(crate) enum HelperMountSupport {
     /// Nothing: it mounts none.
     None,
     /// The capability to mount, and an empty file and directory; the content of the file comes from this descriptor.
@@ -73,7 +73,7 @@ pub(crate) struct BubblewrapPlan<'a> {
     pub(crate) system: &'a SystemFiles,
     pub(crate) tools: &'a [PathBuf],
     pub(crate) network: Network,
-    pub(crate) session: CommandSession,
+    pub(crate) session: SetsidMode,
     pub(crate) identity: CommandUser,
     pub(crate) outside: HostProcessVisibility,
     pub(crate) nested_users: UserNamespacePrevention,
@@ -83,7 +83,7 @@ pub(crate) struct BubblewrapPlan<'a> {
     /// Mounts over the tree, with their paths.
     pub(crate) covers: Vec<(String, BindOver)>,
     /// Requirements of the helper for mounting covers.
-    pub(crate) nested: NestedCoverRequirements,
+    pub(crate) nested: HelperMountSupport,
     /// A descriptor that stays open as long as a process runs inside.
     pub(crate) lock: Option<i32>,
     pub(crate) filter: Option<i32>,
@@ -118,7 +118,7 @@ fn add_isolation(line: &mut BubblewrapArguments, plan: &BubblewrapPlan<'_>) {
         line.words(["--hostname", "sandbox"]);
     }
     line.words(["--die-with-parent"]);
-    if plan.session == CommandSession::New {
+    if plan.session == SetsidMode::New {
         line.words(["--new-session"]);
     }
     if plan.nested_users == UserNamespacePrevention::Disabled {
@@ -128,7 +128,7 @@ fn add_isolation(line: &mut BubblewrapArguments, plan: &BubblewrapPlan<'_>) {
         let id = CommandUser::ORDINARY.to_string();
         line.words(["--uid", &id, "--gid", &id, "--cap-drop", "ALL"]);
     }
-    if plan.nested != NestedCoverRequirements::None {
+    if plan.nested != HelperMountSupport::None {
         line.words(["--cap-add", "CAP_SYS_ADMIN"]);
     }
 }
@@ -147,7 +147,7 @@ fn add_system(line: &mut BubblewrapArguments, plan: &BubblewrapPlan<'_>) {
         line.words(["--perms", "0444", "--file", &descriptor.to_string()]);
         line.0.push(at.into());
     }
-    if let NestedCoverRequirements::Made(empty) = plan.nested {
+    if let HelperMountSupport::Made(empty) = plan.nested {
         line.words(["--perms", "0000", "--file", &empty.to_string(), nested_covers::HIDDEN_FILE]);
         line.words(["--perms", "0000", "--dir", nested_covers::HIDDEN_DIRECTORY]);
     }
@@ -236,14 +236,14 @@ mod tests {
             system,
             tools: &[],
             network: Network::Off,
-            session: CommandSession::New,
+            session: SetsidMode::New,
             outside: HostProcessVisibility::Hidden,
             identity: CommandUser::Same,
             nested_users: UserNamespacePrevention::LeftToFilter,
             tmp_bytes: 4096,
             written: Vec::new(),
             covers: Vec::new(),
-            nested: NestedCoverRequirements::None,
+            nested: HelperMountSupport::None,
             lock: None,
             filter: None,
             directory: "/",
@@ -270,10 +270,10 @@ mod tests {
     /// Arguments that a setting adds (`+`) or removes (`-`).
     #[test]
     fn each_setting_changes_its_arguments() {
-        type Change = fn(&mut BubblewrapPlan<'_>);
-        let table: &[(&str, Change)] = &[
+        type PlanEdit = fn(&mut BubblewrapPlan<'_>);
+        let table: &[(&str, PlanEdit)] = &[
             ("- --unshare-net", |plan| plan.network = Network::Host),
-            ("- --new-session", |plan| plan.session = CommandSession::OfTerminal),
+            ("- --new-session", |plan| plan.session = SetsidMode::OfTerminal),
             ("+ --disable-userns", |plan| plan.nested_users = UserNamespacePrevention::Disabled),
             ("- --hostname sandbox", |plan| plan.outside = HostProcessVisibility::Visible),
             ("+ --ro-bind /proc /proc --dev /dev", |plan| plan.outside = HostProcessVisibility::Visible),
@@ -287,9 +287,9 @@ mod tests {
             ("+ --ro-bind /opt/tools /opt/tools", |plan| {
                 plan.tools = Box::leak(Box::new([PathBuf::from("/opt/tools")]))
             }),
-            ("+ --cap-add CAP_SYS_ADMIN", |plan| plan.nested = NestedCoverRequirements::Made(5)),
+            ("+ --cap-add CAP_SYS_ADMIN", |plan| plan.nested = HelperMountSupport::Made(5)),
             ("+ --perms 0000 --file 5 /run/vfs-hidden-file --perms 0000 --dir /run/vfs-hidden-directory", |plan| {
-                plan.nested = NestedCoverRequirements::Made(5);
+                plan.nested = HelperMountSupport::Made(5);
             }),
             ("+ --sync-fd 9 --chdir / --", |plan| plan.lock = Some(9)),
             ("+ --bind-fd 3 /w --ro-bind-fd 4 /w/.git --remount-ro /dev", |plan| {

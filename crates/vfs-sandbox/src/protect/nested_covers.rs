@@ -26,7 +26,7 @@ pub(crate) const HIDDEN_DIRECTORY: &str = "/run/vfs-hidden-directory";
 
 /// How an entry is covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NestedCoverKind {
+pub(crate) enum NestedCoverMethod {
     /// By a read-only mount of the entry itself.
     ReadOnly,
     HiddenFile,
@@ -35,7 +35,7 @@ pub(crate) enum NestedCoverKind {
     DeniedSocket,
 }
 
-impl NestedCoverKind {
+impl NestedCoverMethod {
     const WORDS: [(Self, u8); 4] =
         [(Self::ReadOnly, b'r'), (Self::HiddenFile, b'f'), (Self::HiddenDirectory, b'd'), (Self::DeniedSocket, b's')];
 }
@@ -45,7 +45,7 @@ impl NestedCoverKind {
 pub(crate) struct NestedEntry {
     /// Path of the entry in the sandbox.
     pub(crate) path: OsString,
-    pub(crate) cover: NestedCoverKind,
+    pub(crate) cover: NestedCoverMethod,
     /// Device and inode of the entry, if it is to be verified.
     pub(crate) file: Option<(u64, u64)>,
 }
@@ -55,7 +55,7 @@ pub(crate) fn encode(entries: &[NestedEntry]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in entries {
         let word =
-            NestedCoverKind::WORDS.iter().find(|(cover, _)| *cover == entry.cover).map_or(b'f', |(_, word)| *word);
+            NestedCoverMethod::WORDS.iter().find(|(cover, _)| *cover == entry.cover).map_or(b'f', |(_, word)| *word);
         let (device, inode) = entry.file.unwrap_or_default();
         bytes.push(word);
         bytes.extend_from_slice(format!(" {device} {inode} ").as_bytes());
@@ -71,7 +71,7 @@ fn decode(bytes: &[u8]) -> Option<Vec<NestedEntry>> {
     let entry = |record: &[u8]| {
         let mut fields = record.strip_suffix(&[0])?.splitn(4, |byte| *byte == b' ');
         let word = fields.next()?;
-        let (cover, _) = NestedCoverKind::WORDS.into_iter().find(|(_, other)| word == [*other])?;
+        let (cover, _) = NestedCoverMethod::WORDS.into_iter().find(|(_, other)| word == [*other])?;
         let file = (number(fields.next()?)?, number(fields.next()?)?);
         let path = OsString::from_vec(fields.next()?.to_vec());
         Some(NestedEntry { path, cover, file: Some(file).filter(|(_, inode)| *inode != 0) })
@@ -106,9 +106,9 @@ pub(crate) fn mount_covers() -> Result<(), String> {
             LocatedCoverTarget::Vanished => continue,
         };
         let cover = match entry.cover {
-            NestedCoverKind::ReadOnly => &target,
-            NestedCoverKind::HiddenFile | NestedCoverKind::DeniedSocket => &hidden_file,
-            NestedCoverKind::HiddenDirectory => &hidden_directory,
+            NestedCoverMethod::ReadOnly => &target,
+            NestedCoverMethod::HiddenFile | NestedCoverMethod::DeniedSocket => &hidden_file,
+            NestedCoverMethod::HiddenDirectory => &hidden_directory,
         };
         mount_over(cover, &target).map_err(not_covered)?;
     }
@@ -145,7 +145,7 @@ enum LocatedCoverTarget {
 /// Finds an entry and verifies that it is the file that the scan found.
 fn find(entry: &NestedEntry) -> Result<LocatedCoverTarget, String> {
     let replaced = || match entry.cover {
-        NestedCoverKind::DeniedSocket => Ok(LocatedCoverTarget::Vanished),
+        NestedCoverMethod::DeniedSocket => Ok(LocatedCoverTarget::Vanished),
         _ => {
             let path = display(&entry.path);
             Err(format!("{path} was replaced while the command was started, which is not run; try again"))
@@ -209,10 +209,10 @@ mod tests {
     fn a_list_is_read_back_as_it_was_written() {
         let entry = |path: &[u8], cover, file| NestedEntry { path: OsString::from_vec(path.to_vec()), cover, file };
         let entries = [
-            entry(b"/w/a b\n/.git", NestedCoverKind::ReadOnly, Some((2049, 17))),
-            entry(b"/w/\xff/.env", NestedCoverKind::HiddenFile, Some((1, u64::MAX))),
-            entry(b"/etc/decoy", NestedCoverKind::HiddenDirectory, None),
-            entry(b"/w/socket", NestedCoverKind::DeniedSocket, Some((1, 2))),
+            entry(b"/w/a b\n/.git", NestedCoverMethod::ReadOnly, Some((2049, 17))),
+            entry(b"/w/\xff/.env", NestedCoverMethod::HiddenFile, Some((1, u64::MAX))),
+            entry(b"/etc/decoy", NestedCoverMethod::HiddenDirectory, None),
+            entry(b"/w/socket", NestedCoverMethod::DeniedSocket, Some((1, 2))),
         ];
         assert_eq!(decode(&encode(&entries)).expect("it is whole"), entries);
         assert_eq!(decode(b"").expect("nothing to cover"), []);
@@ -232,14 +232,14 @@ mod tests {
         let file = Some((status.st_dev, status.st_ino));
         let entry = |path: std::path::PathBuf, file| NestedEntry {
             path: path.into_os_string(),
-            cover: NestedCoverKind::HiddenDirectory,
+            cover: NestedCoverMethod::HiddenDirectory,
             file,
         };
         assert!(matches!(find(&entry(path.clone(), file)), Ok(LocatedCoverTarget::Entry(_))));
         find(&entry(path, Some((status.st_dev, status.st_ino + 1)))).expect_err("another file");
         find(&entry(directory.path().join("link/passwd"), None)).expect_err("below a link");
         find(&entry(directory.path().join("missing"), None)).expect_err("nothing is there");
-        let socket = |path, file| NestedEntry { cover: NestedCoverKind::DeniedSocket, ..entry(path, file) };
+        let socket = |path, file| NestedEntry { cover: NestedCoverMethod::DeniedSocket, ..entry(path, file) };
         let [missing, replaced] = ["missing", "a"].map(|name| socket(directory.path().join(name), Some((0, 0))));
         assert!(matches!(find(&missing), Ok(LocatedCoverTarget::Vanished)));
         assert!(matches!(find(&replaced), Ok(LocatedCoverTarget::Vanished)));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
-use vfs_core::backend::Access;
+use vfs_core::backend::AccessMode;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::{LocalBackend, LocalConfig};
 
@@ -20,7 +20,7 @@ use crate::self_test_cache::{SelfTestCacheExposure, exposed_below};
 #[derive(Debug)]
 pub(crate) struct OpenMount {
     pub(crate) at: VfsPath,
-    pub(crate) access: Access,
+    pub(crate) access: AccessMode,
     pub(crate) files: LocalBackend,
     pub(crate) root: OwnedFd,
     /// The protected paths, and those of the directory of the self-test cache, below this mount.
@@ -156,7 +156,7 @@ impl OpenMount {
     ///
     /// A missing path is left out. With `placeholders`, one is created if commands could create the path.
     pub(crate) fn path_covers(&self, placeholders: Option<&Placeholders>) -> Result<Vec<(String, PathCover, OwnedFd)>> {
-        let placeholders = placeholders.filter(|_| self.access == Access::ReadWrite);
+        let placeholders = placeholders.filter(|_| self.access == AccessMode::ReadWrite);
         let mut covers = BTreeMap::new();
         let mut protected: Vec<_> = self.protected.iter().collect();
         protected.sort_by(|one, other| one.path.cmp(&other.path));

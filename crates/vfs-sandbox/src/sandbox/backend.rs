@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use vfs_composite::CompositeBackend;
-use vfs_core::backend::Access;
+use vfs_core::backend::AccessMode;
 use vfs_core::{Backend, Layer as _, Result};
 use vfs_layers::ReadOnly;
 use vfs_memory::MemoryBackend;
@@ -57,7 +57,7 @@ impl OsSandbox {
             let rules = RuleSet::new(rules)?.with_hard_links(HardLinks::Allow);
             files = Arc::new(PolicyBackend::new(files, Policy::new(Arc::new(rules))));
         }
-        if mount.access != Access::ReadWrite {
+        if mount.access != AccessMode::ReadWrite {
             files = ReadOnly.layer(files);
         }
         Ok(files)

@@ -12,7 +12,7 @@ use crate::cgroup::{self, ControlGroups};
 use crate::config::{SandboxConfig, SelfTestPolicy};
 use crate::landlock;
 use crate::landlock::without_namespaces;
-use crate::namespaces::bubblewrap::CommandSession;
+use crate::namespaces::bubblewrap::SetsidMode;
 use crate::namespaces::inherited_files::check_length;
 use crate::namespaces::{CommandSpec, NamespaceSpawner, NamespaceVariant};
 use crate::protect::open_mount::OpenMount;
@@ -20,7 +20,7 @@ use crate::protect::tree_scan::{ScanBudget, ScanMatch, ScanRules};
 use crate::protect::uncovered_entry_reporter::UncoveredEntryReporter;
 use crate::report::guarantee::Mechanism;
 use crate::sandbox::confinement::{Confinement, PrivilegeHandling, TerminationSignalHandling};
-use crate::seccomp::{self, FilteredProcess, SeccompProfile};
+use crate::seccomp::{self, FilterTarget, SeccompProfile};
 use crate::self_test_cache::SelfTestCache;
 
 /// How commands are started.
@@ -57,7 +57,7 @@ impl SandboxSetup {
         isolation: NamespaceVariant,
         cache: Option<&Arc<SelfTestCache>>,
     ) -> Result<Self, String> {
-        let filters = [FilteredProcess::Command, FilteredProcess::Covering]
+        let filters = [FilterTarget::Command, FilterTarget::Covering]
             .map(|process| filter_for(config, SeccompProfile::Namespaces, process));
         let [program, covering] = filters;
         let landlock = landlock_for(config);
@@ -100,7 +100,7 @@ impl SandboxSetup {
                 "without namespaces, nothing hides the directory below {at} in which sandboxes record passed self-tests"
             ));
         }
-        let program = filter_for(config, without_namespaces::seccomp_profile(config.network), FilteredProcess::Command);
+        let program = filter_for(config, without_namespaces::seccomp_profile(config.network), FilterTarget::Command);
         let landlock = landlock_for(config);
         let rules = landlock.as_ref().ok().map(|_| without_namespaces::rules(config, mounts).ruleset()).transpose()?;
         let confine = Confinement {
@@ -186,7 +186,7 @@ impl SandboxSetup {
         let (command, cwd, terminal) = (req.command.clone(), req.cwd.clone(), req.terminal);
         vfs_search::run_blocking(&Handle::current(), move || {
             let SpawnMethod::Namespaces(namespaces) = &setup.method else { return Err(Error::of(ErrorKind::Internal)) };
-            let session = if terminal.is_some() { CommandSession::OfTerminal } else { CommandSession::New };
+            let session = if terminal.is_some() { SetsidMode::OfTerminal } else { SetsidMode::New };
             let spec = CommandSpec { command: &command, directory: cwd.as_str(), session, environment, decoy };
             // The self-test has a decoy of its own to cover.
             let entries = if decoy.is_none() { setup.entries_to_cover(&cx)? } else { Vec::new() };
@@ -271,7 +271,7 @@ fn check_used(config: &SandboxConfig, mechanism: Mechanism) -> Result<(), String
 fn filter_for(
     config: &SandboxConfig,
     profile: SeccompProfile,
-    process: FilteredProcess,
+    process: FilterTarget,
 ) -> Result<seccompiler::BpfProgram, String> {
     check_used(config, Mechanism::Seccomp)?;
     seccomp::program(profile, config.unix_sockets, process)

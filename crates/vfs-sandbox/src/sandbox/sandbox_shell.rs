@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use tokio::runtime::Handle;
-use vfs_core::backend::Access;
+use vfs_core::backend::AccessMode;
 use vfs_core::shell::{JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
 use vfs_core::{
     Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, Shell, StreamingShell, VfsPath,
@@ -18,7 +18,7 @@ use crate::sandbox::sandbox_setup::SandboxSetup;
 
 /// Shell whose commands run in a sandbox.
 ///
-/// Files with the [full output](vfs_core::shell::FullOutput) of commands are written to the first writable mount.
+/// Files with the [full output](vfs_core::shell::FullOutputMode) of commands are written to the first writable mount.
 #[derive(Debug)]
 pub struct SandboxShell {
     commands: Arc<CommandRunner<OsSandbox>>,
@@ -29,7 +29,7 @@ pub struct SandboxShell {
 impl SandboxShell {
     /// Returns a shell that runs commands in `sandbox` with these settings.
     pub fn new(sandbox: OsSandbox, config: ShellConfig) -> Self {
-        let writable = sandbox.setup.mounts.iter().find(|mount| mount.access == Access::ReadWrite);
+        let writable = sandbox.setup.mounts.iter().find(|mount| mount.access == AccessMode::ReadWrite);
         let output_mount = writable.map(|mount| (mount.files.clone(), mount.at.clone()));
         let commands = CommandRunner::new(sandbox, config);
         match output_mount {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use vfs_core::snapshots::{ChangeKind, FileChange};
+use vfs_core::snapshots::{SnapshotDiffEntry, SnapshotDiffKind};
 use vfs_core::{Backend, Error, ErrorKind, LsRequest, OpContext, Problem, ResolveRequest, Result, Version, VfsPath};
 
 use super::Workspace;
@@ -11,7 +11,7 @@ use crate::config::{ProtectedName, ProtectedPath, ProtectionLevel};
 
 /// A file that may differ from the one that was checked out.
 #[derive(Debug)]
-pub(super) struct ChangedFile {
+pub(super) struct ChangeCandidate {
     /// Path of the file in the backend.
     pub(super) path: VfsPath,
     /// The version that was checked out.
@@ -22,28 +22,32 @@ pub(super) struct ChangedFile {
 
 /// The contents of a file in the backend and in the directory, read once for the report and the write.
 #[derive(Debug)]
-pub(super) struct FileComparison {
+pub(super) struct BeforeAfterContent {
     /// The content that was checked out, unless the backend has another version now.
     before: Option<(Bytes, Version)>,
     pub(super) after: Option<(Bytes, Version)>,
 }
 
-impl FileComparison {
+impl BeforeAfterContent {
     /// Returns the change of the file; `None` if its content is unchanged.
-    pub(super) fn change(&self, one: &ChangedFile) -> Option<FileChange> {
+    pub(super) fn change(&self, one: &ChangeCandidate) -> Option<SnapshotDiffEntry> {
         if one.expected.is_some() && self.before.is_none() {
-            let kind = if self.after.is_some() { ChangeKind::Changed } else { ChangeKind::Removed };
-            return Some(FileChange::new(one.path.clone(), kind).versions(one.expected.clone(), None));
+            let kind = if self.after.is_some() { SnapshotDiffKind::Changed } else { SnapshotDiffKind::Removed };
+            return Some(SnapshotDiffEntry::new(one.path.clone(), kind).versions(one.expected.clone(), None));
         }
         let [before, after] = [&self.before, &self.after]
             .map(|side| side.as_ref().map(|(content, version)| (&content[..], version.clone())));
-        FileChange::between(&one.path, before, after)
+        SnapshotDiffEntry::between(&one.path, before, after)
     }
 }
 
 impl Workspace {
     /// Returns the files that may differ, according to a listing of the directory.
-    pub(super) async fn find_changed(&self, cx: &OpContext, problems: &mut Vec<Problem>) -> Result<Vec<ChangedFile>> {
+    pub(super) async fn find_changed(
+        &self,
+        cx: &OpContext,
+        problems: &mut Vec<Problem>,
+    ) -> Result<Vec<ChangeCandidate>> {
         let listing = self.files.ls(cx, LsRequest::new(VfsPath::root()).recursive()).await;
         let listing = listing.map_err(|error| error.with_path(&self.from))?;
         let mut unseen = BTreeSet::new();
@@ -73,17 +77,17 @@ impl Workspace {
             };
             if differs {
                 let expected = Some(baseline.backend.clone());
-                different.push(ChangedFile { path: path.clone(), expected, is_here: here.is_some() });
+                different.push(ChangeCandidate { path: path.clone(), expected, is_here: here.is_some() });
             }
         }
-        different.extend(here.into_keys().map(|path| ChangedFile { path, expected: None, is_here: true }));
+        different.extend(here.into_keys().map(|path| ChangeCandidate { path, expected: None, is_here: true }));
         different.sort_by(|one, other| one.path.cmp(&other.path));
         self.exclude_protected(&mut different, problems)?;
         Ok(different)
     }
 
     /// Removes protected files, and adds a problem for each protected path.
-    fn exclude_protected(&self, different: &mut Vec<ChangedFile>, problems: &mut Vec<Problem>) -> Result<()> {
+    fn exclude_protected(&self, different: &mut Vec<ChangeCandidate>, problems: &mut Vec<Problem>) -> Result<()> {
         let mut excluded = BTreeSet::new();
         for protected in &self.protected {
             let path = self.backend_path(&protected.path)?;
@@ -121,7 +125,7 @@ impl Workspace {
 
     /// Reads a file on both sides. Only this read decides whether the file was removed from the directory: a listing
     /// can miss a file that is moved or becomes unreadable meanwhile.
-    pub(super) async fn read(&self, cx: &OpContext, one: &ChangedFile) -> Result<FileComparison> {
+    pub(super) async fn read(&self, cx: &OpContext, one: &ChangeCandidate) -> Result<BeforeAfterContent> {
         let after = self.read_local(cx, &one.path).await?;
         if one.is_here && one.expected.is_some() && after.is_none() {
             let message = "the file vanished while it was read, and may have been moved; end the commands that still run, \
@@ -132,7 +136,7 @@ impl Workspace {
             Some(version) => download(&self.backend, cx, &one.path).await?.filter(|(_, now)| now == version),
             None => None,
         };
-        Ok(FileComparison { before, after })
+        Ok(BeforeAfterContent { before, after })
     }
 
     async fn read_local(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<(Bytes, Version)>> {

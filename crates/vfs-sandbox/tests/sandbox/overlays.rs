@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use vfs_core::snapshots::ChangeKind;
+use vfs_core::snapshots::SnapshotDiffKind;
 use vfs_core::{BackendExt as _, ErrorKind, OpContext, VfsPath};
 use vfs_memory::MemoryBackend;
 use vfs_sandbox::{HelperLocation, OsSandbox, SandboxConfig, Workspace};
@@ -33,9 +33,9 @@ pub(crate) async fn overlay() -> Outcome {
     let found = workspace.changes(&cx).await?;
     let kinds: Vec<_> = found.changes.changes.iter().map(|change| (change.path.as_str(), change.kind)).collect();
     let expected = [
-        ("/project/made", ChangeKind::Added),
-        ("/project/old", ChangeKind::Removed),
-        ("/project/src/main.rs", ChangeKind::Changed),
+        ("/project/made", SnapshotDiffKind::Added),
+        ("/project/old", SnapshotDiffKind::Removed),
+        ("/project/src/main.rs", SnapshotDiffKind::Changed),
     ];
     assert_eq!(kinds, expected);
     assert!(found.changes.unified().contains("+// end"), "{}", found.changes.unified());

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use vfs_core::backend::Access;
+use vfs_core::backend::AccessMode;
 use vfs_core::{BackendExt as _, ErrorKind, VfsPath};
 use vfs_sandbox::{Guarantee, HelperLocation, Mount, OsSandbox, SandboxConfig, SelfTestPolicy};
 
@@ -95,7 +95,7 @@ fn places() -> Vec<(PathBuf, String)> {
 
 pub(crate) async fn hidden() -> Outcome {
     for (parent, name) in places().into_iter().filter(|(parent, _)| parent.exists()) {
-        for access in [Access::ReadWrite, Access::ReadOnly] {
+        for access in [AccessMode::ReadWrite, AccessMode::ReadOnly] {
             hidden_below(&parent, Path::new(&name), access).await?;
         }
         let inside = SandboxConfig::new(parent.join(&name));
@@ -114,10 +114,10 @@ pub(crate) async fn hidden() -> Outcome {
 }
 
 /// Runs commands that see `directory` and try to read, forge and replace the cached results at `name` below it.
-async fn hidden_below(directory: &Path, name: &Path, access: Access) -> Outcome {
+async fn hidden_below(directory: &Path, name: &Path, access: AccessMode) -> Outcome {
     let at = VfsPath::parse("/workspace")?;
     let mount = match access {
-        Access::ReadWrite => Mount::writable(at, directory),
+        AccessMode::ReadWrite => Mount::writable(at, directory),
         _ => Mount::read_only(at, directory),
     };
     let config = SandboxConfig::with_mount(mount).unprotected().helper(HelperLocation::Unused);
@@ -158,10 +158,10 @@ const ALIAS: &str = "VFS_TEST_SELF_TEST_CACHE_ALIAS";
 pub(crate) async fn hidden_alias() -> Outcome {
     let (parent, name) = places().swap_remove(0);
     if let Some(alias) = std::env::var_os(ALIAS) {
-        hidden_below(Path::new(&alias), Path::new(&name), Access::ReadWrite).await?;
+        hidden_below(Path::new(&alias), Path::new(&name), AccessMode::ReadWrite).await?;
         let above = Path::new(&alias).parent().ok_or("it has one")?;
         let below = Path::new(&alias).file_name().ok_or("it has one")?;
-        return hidden_below(above, &Path::new(below).join(&name), Access::ReadWrite).await;
+        return hidden_below(above, &Path::new(below).join(&name), AccessMode::ReadWrite).await;
     }
     let directory = tempfile::tempdir()?;
     let alias = directory.path().join("alias");

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::received_item_queue::ReceivedItemQueue;
-use crate::engine::search_visitor::NamedFile;
+use crate::engine::search_visitor::RequestedFile;
 use crate::search_item::{SearchCounts, SearchItem};
-use crate::walk::subtree::{DirSteps, Subtree};
+use crate::walk::pending_steps::{DirSteps, PendingSteps};
 use crate::walk::walk_options::MAX_ENTRIES;
 
 /// Maximum number of steps in one claim. The first claims are smaller, so that the first results arrive soon.
@@ -82,9 +82,9 @@ pub(crate) enum TaskKind {
     /// Compile the request, locate the start of the walk, and begin it there.
     Start,
     /// Resume the visit of the file that the request names. `Start` begins it.
-    NamedFile(ResumableTask<NamedFile>),
+    RequestedFile(ResumableTask<RequestedFile>),
     /// Continue the walk of a subtree.
-    Walk(ResumableTask<Subtree>),
+    Walk(ResumableTask<PendingSteps>),
 }
 
 /// Work together with the point at which it resumes.
@@ -181,13 +181,13 @@ impl OrderedTaskQueue {
                 let first = range.take(self.claim_steps);
                 self.claim_steps = (self.claim_steps * 2).min(MAX_CLAIM_STEPS);
                 self.push(range);
-                Some(self.open_slot(key, TaskKind::Walk(ResumableTask::new(Subtree::new(first)))))
+                Some(self.open_slot(key, TaskKind::Walk(ResumableTask::new(PendingSteps::new(first)))))
             }
         }
     }
 
     /// Adds the remaining ranges of `subtree` to the pending work.
-    pub(crate) fn push_subtree(&mut self, subtree: Subtree) {
+    pub(crate) fn push_subtree(&mut self, subtree: PendingSteps) {
         subtree.into_ranges().for_each(|range| self.push(range));
     }
 

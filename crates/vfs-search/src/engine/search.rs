@@ -27,8 +27,8 @@ use crate::engine::pool::{Pool, Runnable, SliceProgressRecorder};
 use crate::engine::received_item_queue::ReceivedItemQueue;
 use crate::engine::search_visitor::SearchVisitor;
 use crate::search_item::SearchItem;
-use crate::walk::dir_reader::WalkState;
-use crate::walk::subtree::Subtree;
+use crate::walk::dir_reader::SharedWalkState;
+use crate::walk::pending_steps::PendingSteps;
 
 /// One search, shared by its workers and its consumer.
 pub(crate) struct Search<V: SearchVisitor> {
@@ -37,7 +37,7 @@ pub(crate) struct Search<V: SearchVisitor> {
     pub(super) req: V::Request,
     pub(super) pool: Pool,
     pub(super) visitor: OnceLock<V>,
-    pub(super) walk_state: OnceLock<WalkState>,
+    pub(super) walk_state: OnceLock<SharedWalkState>,
     pub(super) max_entries: u64,
     state: Mutex<SearchState>,
     /// Notified when there is room for more items, or the search is closed.
@@ -63,7 +63,7 @@ pub(super) struct SearchState {
 /// The output of a task.
 pub(super) struct TaskOutput {
     /// Steps that any worker may take.
-    pub(super) work: Option<Subtree>,
+    pub(super) work: Option<PendingSteps>,
     /// The items, and their cost.
     pub(super) items: (Vec<SearchItem>, usize),
     /// The rest of the task, which stopped for lack of room.
@@ -230,7 +230,7 @@ impl<V: SearchVisitor> Search<V> {
         })
     }
 
-    pub(super) fn walk_state(&self) -> Result<&WalkState> {
+    pub(super) fn walk_state(&self) -> Result<&SharedWalkState> {
         self.walk_state.get().ok_or_else(|| {
             Error::new(ErrorKind::Internal, "internal: a search task ran before the request was compiled")
         })

@@ -58,7 +58,7 @@ pub(crate) trait SearchVisitor: WalkFilter + Sized + Send + Sync + 'static {
     fn visit_named(
         &self,
         _worker_state: &mut Self::WorkerState,
-        file: &NamedFile,
+        file: &RequestedFile,
         _item_sink: &mut dyn ItemSink,
         _is_interrupted: &dyn Fn() -> bool,
     ) -> Result<()> {
@@ -68,7 +68,7 @@ pub(crate) trait SearchVisitor: WalkFilter + Sized + Send + Sync + 'static {
 
 /// A file that a request names.
 #[derive(Debug)]
-pub(crate) struct NamedFile {
+pub(crate) struct RequestedFile {
     pub(crate) dir: Arc<dyn Directory>,
     pub(crate) name: String,
     pub(crate) path: VfsPath,

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::runtime::Handle;
 use vfs_core::operation::UnaryRequest as _;
-use vfs_core::transfer::DownloadRequest;
-use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Tree, TreeEntry};
+use vfs_core::transfer::FileDownloadRequest;
+use vfs_core::tree::{ChildKind, Directory, Listing, LookupResult, SearchableContent, Tree};
 use vfs_core::{
     Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, ResolveResult, Result,
     StatRequest, VfsPath,
@@ -91,13 +91,13 @@ impl BackendTree {
 }
 
 impl Tree for BackendTree {
-    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult> {
         let info = self.block_on(self.backend.stat(&self.cx, StatRequest::new(path.clone())))?;
         Ok(match (info.is_dir, path.parent(), path.name()) {
             (false, Some(dir), Some(name)) => {
-                TreeEntry::File { dir: BackendDir::new(&self, dir), name: name.to_owned() }
+                LookupResult::File { dir: BackendDir::new(&self, dir), name: name.to_owned() }
             }
-            _ => TreeEntry::Directory(BackendDir::new(&self, path.clone())),
+            _ => LookupResult::Directory(BackendDir::new(&self, path.clone())),
         })
     }
 }
@@ -145,7 +145,7 @@ impl Directory for BackendDir {
 
     fn open_file(&self, name: &str, _kind: ChildKind) -> Result<SearchableContent> {
         let BackendTree { backend, cx, .. } = &*self.tree;
-        let request = DownloadRequest::new(self.path.child(name)?);
+        let request = FileDownloadRequest::new(self.path.child(name)?);
         let response = self.tree.block_on(request.send(&**backend, cx))?;
         let missing = || Error::new(ErrorKind::Internal, "the backend returned neither content nor an error");
         response.content.map(SearchableContent::from).ok_or_else(missing)
@@ -168,9 +168,8 @@ mod tests {
     use vfs_core::search::LinkMode;
     use vfs_core::{
         Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-        FileDownloadResponse, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult,
-        LsResult, ReadRequest, ReadResult, RenameRequest, RenameResult, UploadRequest, Version, WriteRequest,
-        WriteResult,
+        FileDownloadResponse, FileUploadRequest, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+        GrepResult, LsResult, ReadRequest, ReadResult, RenameRequest, RenameResult, Version, WriteRequest, WriteResult,
     };
 
     use super::*;
@@ -241,7 +240,7 @@ mod tests {
                     paths.into_iter().map(file).collect()
                 }
 
-                async fn upload_files(&self, _: &OpContext, _: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+                async fn upload_files(&self, _: &OpContext, _: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
                     Vec::new()
                 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vfs_core::search::Skipped;
 use vfs_core::tree::Tree;
-use vfs_core::{FileInfo, OpContext, Problem, Result, Truncation, VfsPath};
+use vfs_core::{FileInfo, OpContext, Problem, Result, TruncationReason, VfsPath};
 
 use crate::engine::ordered_receiver::OrderedReceiver;
 use crate::engine::ordered_task_queue::RunAheadLimits;
@@ -17,7 +17,7 @@ use crate::ops::problem_collector::ProblemCollector;
 use crate::search_item::{SearchCounts, SearchItem};
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
 use crate::walk::sequential_walk::{Walk, WalkItem};
-use crate::walk::walk_options::{MAX_ENTRIES, WalkCallbacks};
+use crate::walk::walk_options::{MAX_ENTRIES, WalkControl};
 
 /// Collects, on the caller's thread, the entries that the visitor of `req` keeps, at most `limit`.
 pub(crate) fn walk_entries<V: SearchVisitor>(
@@ -31,7 +31,7 @@ pub(crate) fn walk_entries<V: SearchVisitor>(
     let entry = Arc::clone(tree).lookup(path).map_err(|error| error.or_path(path))?;
     let dir = entry.into_dir(path)?;
     let check = || cx.check();
-    let control = WalkCallbacks { filter: &visitor, check: &check };
+    let control = WalkControl { filter: &visitor, check: &check };
     let mut walk = Walk::start(tree, control, dir, path, visitor.options(), MAX_ENTRIES)?;
     let mut collected = EntryCollector::new(limit);
     while let Some(next) = walk.next(tree, control)? {
@@ -84,7 +84,7 @@ pub(crate) async fn walk_entries_on<V: SearchVisitor>(
 pub(crate) struct EntryCollector {
     limit: Option<u64>,
     entries: Vec<FileInfo>,
-    truncated: Option<Truncation>,
+    truncated: Option<TruncationReason>,
     skipped: Skipped,
     problems: ProblemCollector,
 }
@@ -104,7 +104,7 @@ impl EntryCollector {
     fn is_full(&mut self) -> bool {
         let is_full = self.limit.is_some_and(|limit| self.entries.len() as u64 >= limit);
         if is_full {
-            self.truncated = Some(Truncation::Limit);
+            self.truncated = Some(TruncationReason::Limit);
         }
         is_full
     }
@@ -128,12 +128,15 @@ impl EntryCollector {
         if try_push(&mut self.entries, info) {
             return ControlFlow::Continue(());
         }
-        self.truncated = Some(Truncation::Memory);
+        self.truncated = Some(TruncationReason::Memory);
         ControlFlow::Break(())
     }
 
     /// Returns the parts of the result of a walk that started at `start`.
-    pub(crate) fn into_parts(self, start: &VfsPath) -> (Vec<FileInfo>, Option<Truncation>, Skipped, Vec<Problem>) {
+    pub(crate) fn into_parts(
+        self,
+        start: &VfsPath,
+    ) -> (Vec<FileInfo>, Option<TruncationReason>, Skipped, Vec<Problem>) {
         (self.entries, self.truncated, self.skipped, self.problems.into_vec(start))
     }
 }

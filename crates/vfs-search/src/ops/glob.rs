@@ -13,7 +13,7 @@ use crate::ops::entry_collector::{EntryCollector, walk_entries, walk_entries_on}
 use crate::query::file_filter::only_directories;
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
 use crate::walk::visibility::VisibilitySettings;
-use crate::walk::walk_options::{DirectoryOutput, WalkFilter, WalkOptions};
+use crate::walk::walk_options::{DirectoryYieldMode, WalkFilter, WalkOptions};
 
 /// Finds the entries below `req.path` of `tree` that match a pattern, as defined by [`GlobPattern`], on the caller's
 /// thread.
@@ -85,7 +85,11 @@ impl SearchVisitor for GlobVisitor {
             visibility: VisibilitySettings { hidden: req.hidden, ignore: req.ignore },
             links: req.links,
             max_depth: None,
-            directories: if req.kinds.directories() { DirectoryOutput::Yielded } else { DirectoryOutput::OnlyEntered },
+            directories: if req.kinds.directories() {
+                DirectoryYieldMode::Yielded
+            } else {
+                DirectoryYieldMode::OnlyEntered
+            },
         };
         let files = req.kinds.files() && !pattern.is_only_directories();
         Ok(Self { pattern, options, files, directories: req.kinds.directories() })

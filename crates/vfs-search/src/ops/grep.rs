@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use vfs_core::search::GrepSummary;
 use vfs_core::tree::Tree;
-use vfs_core::{GrepEvent, GrepMatch, GrepRequest, GrepResult, OpContext, Problem, Result, Truncation, VfsPath};
+use vfs_core::{GrepEvent, GrepMatch, GrepRequest, GrepResult, OpContext, Problem, Result, TruncationReason, VfsPath};
 
 use crate::engine::ordered_task_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
@@ -48,7 +48,7 @@ async fn collect(mut events: GrepEventStream, start: &VfsPath, max_bytes: Option
     while let Some(event) = events.next().await {
         let event = event?;
         if !budget.reserve(event_cost(&event)) {
-            let summary = events.stop(Truncation::MaxBytes);
+            let summary = events.stop(TruncationReason::MaxBytes);
             return Ok(summarise(result, problems.into_vec(start), summary));
         }
         let has_memory = match event {
@@ -68,7 +68,7 @@ async fn collect(mut events: GrepEventStream, start: &VfsPath, max_bytes: Option
             _ => true,
         };
         if !has_memory {
-            let summary = events.stop(Truncation::Memory);
+            let summary = events.stop(TruncationReason::Memory);
             return Ok(summarise(result, problems.into_vec(start), summary));
         }
     }

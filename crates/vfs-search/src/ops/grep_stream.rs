@@ -8,12 +8,12 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 use vfs_core::search::GrepSummary;
 use vfs_core::tree::Tree;
-use vfs_core::{GrepEvent, GrepMatch, GrepOutput, GrepRequest, OpContext, Result, Truncation};
+use vfs_core::{GrepEvent, GrepMatch, GrepOutput, GrepRequest, OpContext, Result, TruncationReason};
 
 use crate::engine::ordered_receiver::OrderedReceiver;
 use crate::engine::ordered_task_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
-use crate::query::compiled_query::CompiledQuery;
+use crate::query::compiled_grep_request::CompiledGrepRequest;
 use crate::search_item::SearchItem;
 
 /// Finds text in the files of `tree`, and returns the matches as they are found.
@@ -61,7 +61,7 @@ pub fn grep_stream_on(
 
 /// Events in order, as they are found. Dropping the stream ends the search.
 pub(crate) struct GrepEventStream {
-    receiver: OrderedReceiver<CompiledQuery>,
+    receiver: OrderedReceiver<CompiledGrepRequest>,
     summary: GrepSummary,
     /// Whether the summary already includes the file that is being reported.
     file_counted: bool,
@@ -98,7 +98,7 @@ impl GrepEventStream {
     }
 
     /// Ends the search, and returns the summary so far, marked as truncated by `truncation`.
-    pub(crate) fn stop(mut self, truncation: Truncation) -> GrepSummary {
+    pub(crate) fn stop(mut self, truncation: TruncationReason) -> GrepSummary {
         self.summary.truncated = Some(truncation);
         std::mem::take(&mut self.summary)
     }
@@ -124,7 +124,7 @@ impl GrepEventStream {
         let at_limit = self.receiver.request().limit.is_some_and(|limit| self.reported() >= limit);
         match item {
             SearchItem::Match(_) | SearchItem::File(_) if at_limit => {
-                self.summary.truncated = Some(Truncation::Limit);
+                self.summary.truncated = Some(TruncationReason::Limit);
                 Some(self.end())
             }
             SearchItem::Match(line) => {
@@ -146,10 +146,10 @@ impl GrepEventStream {
                 self.summary.files_searched += u64::from(searched && !counted);
                 self.summary.skipped += skipped;
                 if left_early {
-                    self.summary.truncated = Some(Truncation::Limit);
+                    self.summary.truncated = Some(TruncationReason::Limit);
                 }
                 // Another match was seen, and the context after the last match within the limit is complete.
-                (at_limit && self.summary.truncated == Some(Truncation::Limit)).then(|| self.end())
+                (at_limit && self.summary.truncated == Some(TruncationReason::Limit)).then(|| self.end())
             }
             SearchItem::Counts(counts) => {
                 self.summary.files_searched += counts.searched;
@@ -180,7 +180,7 @@ impl GrepEventStream {
     fn end(&mut self) -> GrepEvent {
         let request = self.receiver.request();
         if request.limit == Some(0) || request.limit_per_file == Some(0) {
-            self.summary.truncated = Some(Truncation::Limit);
+            self.summary.truncated = Some(TruncationReason::Limit);
         }
         self.is_over = true;
         GrepEvent::End(std::mem::take(&mut self.summary))

@@ -4,21 +4,21 @@ use vfs_core::search::LinkMode;
 use vfs_core::tree::ChildKind;
 use vfs_core::{Error, ErrorKind, GrepRequest, Result, VfsPath};
 
-use crate::engine::search_visitor::{NamedFile, SearchVisitor};
+use crate::engine::search_visitor::{RequestedFile, SearchVisitor};
 use crate::glob::HiddenEntryVisibility;
-use crate::query::compiled_query::CompiledQuery;
+use crate::query::compiled_grep_request::CompiledGrepRequest;
 use crate::search_item::ItemSink;
 use crate::searcher::file_searcher::FileSearcher;
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
 use crate::walk::visibility::VisibilitySettings;
-use crate::walk::walk_options::{DirectoryOutput, WalkFilter, WalkOptions};
+use crate::walk::walk_options::{DirectoryYieldMode, WalkFilter, WalkOptions};
 
-impl SearchVisitor for CompiledQuery {
+impl SearchVisitor for CompiledGrepRequest {
     type Request = GrepRequest;
     type WorkerState = FileSearcher;
 
     fn new(req: &GrepRequest) -> Result<Self> {
-        CompiledQuery::new(req)
+        CompiledGrepRequest::new(req)
     }
 
     fn path(req: &GrepRequest) -> &VfsPath {
@@ -31,7 +31,7 @@ impl SearchVisitor for CompiledQuery {
 
     fn options(&self) -> WalkOptions {
         let visibility = VisibilitySettings { hidden: self.hidden, ignore: self.ignore };
-        WalkOptions { visibility, links: self.links, max_depth: None, directories: DirectoryOutput::OnlyEntered }
+        WalkOptions { visibility, links: self.links, max_depth: None, directories: DirectoryYieldMode::OnlyEntered }
     }
 
     fn filter_entry(&self, entry: WalkEntry<'_>) -> Result<FilterDecision> {
@@ -81,7 +81,7 @@ impl SearchVisitor for CompiledQuery {
     fn visit_named(
         &self,
         searcher: &mut FileSearcher,
-        file: &NamedFile,
+        file: &RequestedFile,
         item_sink: &mut dyn ItemSink,
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<()> {
@@ -91,7 +91,7 @@ impl SearchVisitor for CompiledQuery {
     }
 }
 
-impl WalkFilter for CompiledQuery {
+impl WalkFilter for CompiledGrepRequest {
     fn should_enter(&self, relative: &str, name: &str) -> bool {
         self.filter.should_enter(relative, name)
     }

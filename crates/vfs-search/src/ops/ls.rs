@@ -11,7 +11,7 @@ use crate::engine::search_visitor::SearchVisitor;
 use crate::ops::entry_collector::{EntryCollector, walk_entries, walk_entries_on};
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
 use crate::walk::visibility::VisibilitySettings;
-use crate::walk::walk_options::{DirectoryOutput, WalkFilter, WalkOptions};
+use crate::walk::walk_options::{DirectoryYieldMode, WalkFilter, WalkOptions};
 
 /// Lists the entries of the directory `req.path` of `tree`.
 ///
@@ -77,7 +77,7 @@ impl SearchVisitor for LsVisitor {
             visibility: VisibilitySettings::ALL,
             links: LinkMode::Skip,
             max_depth: self.max_depth,
-            directories: DirectoryOutput::Yielded,
+            directories: DirectoryYieldMode::Yielded,
         }
     }
 

@@ -5,7 +5,7 @@ use grep_regex::RegexMatcherBuilder;
 use regex_syntax::ast::{self, AssertionKind, Ast};
 use regex_syntax::hir::translate::TranslatorBuilder;
 use regex_syntax::hir::{Hir, HirKind};
-use vfs_core::search::{MatchBoundary, MatchSpan};
+use vfs_core::search::{MatchBoundary, MultilineMode};
 use vfs_core::{CaseMode, Error, ErrorKind, GrepRequest, Pattern, Result};
 
 use crate::query::max_read_past_match::{max_match_len, max_read_past_match};
@@ -28,7 +28,7 @@ const CACHE_LIMIT: usize = 16 << 20;
 
 /// A matcher, with the costs that its pattern implies.
 #[derive(Debug, Clone)]
-pub(crate) struct CompiledPattern {
+pub(crate) struct CompiledGrepPattern {
     pub(crate) matcher: PatternMatcher,
     pub(crate) multiline: bool,
     /// Number of places to which the counted repetitions expand, a measure of the work for each byte.
@@ -42,7 +42,7 @@ pub(crate) struct CompiledPattern {
 /// # Errors
 ///
 /// [`ErrorKind::InvalidArgument`] for an empty pattern, and [`ErrorKind::InvalidPattern`].
-pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledPattern> {
+pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledGrepPattern> {
     let text = req.pattern.as_str();
     if text.is_empty() {
         return Err(Error::invalid_argument("`pattern` must not be empty"));
@@ -54,10 +54,10 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledPattern> {
         ));
     }
     if let Some(matcher) = literal_matcher(req) {
-        return Ok(CompiledPattern { matcher, multiline: false, expansion: 0, max_read_past_match: 0 });
+        return Ok(CompiledGrepPattern { matcher, multiline: false, expansion: 0, max_read_past_match: 0 });
     }
     let whole_word = req.boundary == MatchBoundary::Word;
-    let spans_lines = req.span == MatchSpan::MultiLine;
+    let spans_lines = req.span == MultilineMode::MultiLine;
     let mut builder = RegexMatcherBuilder::new();
     builder
         .multi_line(true)
@@ -107,7 +107,7 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledPattern> {
         (_, false) => CarriageReturnMode::EndsLine,
     };
     let matcher = PatternMatcher::new(regex, carriage_return);
-    Ok(CompiledPattern {
+    Ok(CompiledGrepPattern {
         matcher,
         multiline: !is_by_line,
         expansion,
@@ -129,7 +129,7 @@ fn literal_matcher(req: &GrepRequest) -> Option<PatternMatcher> {
         CaseMode::Smart => text.chars().any(char::is_uppercase),
         _ => false,
     };
-    let is_within_line = req.span == MatchSpan::SingleLine && !text.contains('\n');
+    let is_within_line = req.span == MultilineMode::SingleLine && !text.contains('\n');
     (is_exact && req.boundary == MatchBoundary::Anywhere && is_within_line)
         .then(|| PatternMatcher::literal(text.as_bytes()))
 }

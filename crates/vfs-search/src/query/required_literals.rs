@@ -3,7 +3,7 @@
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::literal::{ExtractKind, Extractor, Seq};
 use regex_syntax::hir::{Hir, HirKind};
-use vfs_core::search::{LineSelection, MatchSpan};
+use vfs_core::search::{InvertMatch, MultilineMode};
 use vfs_core::{CaseMode, GrepRequest, Pattern};
 
 use crate::query::regex::effective_expression;
@@ -31,7 +31,7 @@ const MAX_LITERALS: usize = 64;
 /// assert_eq!(required_literals(&GrepRequest::regex("[a-z]+")), None);
 /// ```
 pub fn required_literals(req: &GrepRequest) -> Option<Vec<String>> {
-    if req.selection != LineSelection::Matching {
+    if req.invert != InvertMatch::No {
         return None;
     }
     let mut literals = match &req.pattern {
@@ -43,7 +43,7 @@ pub fn required_literals(req: &GrepRequest) -> Option<Vec<String>> {
         {
             return None;
         }
-        Pattern::Regex(regex) => literals_of_regex(regex, req.span == MatchSpan::MultiLine)?,
+        Pattern::Regex(regex) => literals_of_regex(regex, req.span == MultilineMode::MultiLine)?,
         _ => return None,
     };
     literals.sort_unstable();

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoCaptures, NoError};
 use memchr::memchr;
 
-use crate::query::compiled_query::CompiledQuery;
+use crate::query::compiled_grep_request::CompiledGrepRequest;
 use crate::query::pattern_matcher::PatternMatcher;
 
 /// Number of bytes that may be scanned again between two checks for an interruption.
@@ -34,7 +34,7 @@ pub(crate) struct CancellableMatcher<'a> {
 impl<'a> CancellableMatcher<'a> {
     /// Wraps `matcher`, which finds matches as long as `is_interrupted` returns `false`.
     pub(crate) fn new(
-        query: &CompiledQuery,
+        query: &CompiledGrepRequest,
         matcher: &'a PatternMatcher,
         is_interrupted: &'a dyn Fn() -> bool,
     ) -> Self {

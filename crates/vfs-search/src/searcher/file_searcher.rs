@@ -14,18 +14,18 @@ use vfs_core::search::{BinaryMode, Skipped};
 use vfs_core::tree::{SearchableContent, SketchCallback};
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
-use crate::query::compiled_query::CompiledQuery;
+use crate::query::compiled_grep_request::CompiledGrepRequest;
 use crate::query::pattern_matcher::PatternMatcher;
 use crate::read_error::read_error;
 use crate::search_item::{ItemSink, SearchItem};
 use crate::searcher::aligned_buffer::AlignedBuffer;
 use crate::searcher::cancellable_matcher::CancellableMatcher;
+use crate::searcher::cancellable_reader::{AdaptiveChunkSize, CancellableReader, ReaderStopReason};
 use crate::searcher::encoding::{UTF8_MARK, is_binary, is_transcoded};
 use crate::searcher::file_outcome::{FileOutcome, skipped};
 use crate::searcher::file_sink::{FileSink, SinkBuffers};
 use crate::searcher::line_chunks::{FileSearchAbort, LineChunks, ReachedEnd, read_head};
 use crate::searcher::literal_search::LiteralSearch;
-use crate::searcher::paced_reader::{AdaptiveChunkSize, PacedReader, ReaderStopReason};
 use crate::searcher::prefilter::{Prefilter, SketchRecorder};
 use crate::walk::dir_entries::WalkEntry;
 
@@ -52,7 +52,7 @@ pub(crate) struct FileSearcher {
 }
 
 impl FileSearcher {
-    pub(crate) fn new(query: &CompiledQuery) -> Self {
+    pub(crate) fn new(query: &CompiledGrepRequest) -> Self {
         Self {
             // A clone has its own cache, so that threads do not contend for one.
             matcher: query.matcher.clone(),
@@ -69,7 +69,7 @@ impl FileSearcher {
     /// Searches the file `entry` like [`search`](Self::search), unless a cached sketch shows that nothing matches.
     pub(crate) fn visit(
         &mut self,
-        query: &CompiledQuery,
+        query: &CompiledGrepRequest,
         entry: WalkEntry<'_>,
         item_sink: &mut dyn ItemSink,
         is_interrupted: &dyn Fn() -> bool,
@@ -87,7 +87,7 @@ impl FileSearcher {
     /// interrupted.
     pub(crate) fn search(
         &mut self,
-        query: &CompiledQuery,
+        query: &CompiledGrepRequest,
         opened: Result<SearchableContent>,
         make_path: &dyn Fn() -> Result<VfsPath>,
         item_sink: &mut dyn ItemSink,
@@ -137,7 +137,7 @@ enum TextContinuation {
 
 /// The search of one file.
 struct FileSearch<'a> {
-    query: &'a CompiledQuery,
+    query: &'a CompiledGrepRequest,
     searcher: &'a mut Searcher,
     buffer: &'a mut AlignedBuffer,
     chunks: &'a mut AlignedBuffer,
@@ -296,7 +296,7 @@ impl FileSearch<'_> {
             return Ok(());
         }
         let left = room.saturating_sub(head.len() as u64);
-        let mut reader = PacedReader::new(rest, self.chunk_size, self.is_interrupted, left);
+        let mut reader = CancellableReader::new(rest, self.chunk_size, self.is_interrupted, left);
         let mut chunks = LineChunks::new(self.chunks, start, &mut reader, self.query.heap_limit);
         let result = loop {
             let lines = match chunks.next() {
@@ -369,8 +369,8 @@ impl FileSearch<'_> {
         let max_bytes =
             if is_transcoded(head) { self.query.heap_limit.saturating_mul(2) } else { self.query.heap_limit };
         let line_limit = self.query.buffers_context().then_some(max_bytes);
-        let mut reader =
-            PacedReader::new(head.chain(rest), self.chunk_size, self.is_interrupted, room).with_line_limit(line_limit);
+        let mut reader = CancellableReader::new(head.chain(rest), self.chunk_size, self.is_interrupted, room)
+            .with_line_limit(line_limit);
         let matcher = sink.matcher;
         let result = self.searcher.search_reader(matcher, &mut reader, &mut *sink);
         let stop_reason = reader.into_stop_reason();

@@ -7,7 +7,7 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkError as _
 use vfs_core::search::{LineKind, MatchedFile};
 use vfs_core::{Error, GrepMatch, GrepOutput, Result, VfsPath};
 
-use crate::query::compiled_query::CompiledQuery;
+use crate::query::compiled_grep_request::CompiledGrepRequest;
 use crate::search_item::{ItemSink, SearchItem};
 use crate::searcher::cancellable_matcher::CancellableMatcher;
 use crate::searcher::line_arena::LineArena;
@@ -17,7 +17,7 @@ use crate::searcher::submatch_collector::{MAX_SUBMATCHES, SubmatchCollector, res
 
 /// Converts the matches of one file to items.
 pub(crate) struct FileSink<'a> {
-    pub(crate) query: &'a CompiledQuery,
+    pub(crate) query: &'a CompiledGrepRequest,
     pub(crate) matcher: &'a CancellableMatcher<'a>,
     /// Builds the file's path, once, when there is a match.
     pub(crate) make_path: &'a dyn Fn() -> Result<VfsPath>,
@@ -42,7 +42,7 @@ pub(crate) struct SinkBuffers {
 impl<'a> FileSink<'a> {
     /// Creates the sink of a file without matches so far.
     pub(crate) fn new(
-        query: &'a CompiledQuery,
+        query: &'a CompiledGrepRequest,
         matcher: &'a CancellableMatcher<'a>,
         make_path: &'a dyn Fn() -> Result<VfsPath>,
         item_sink: &'a mut dyn ItemSink,
@@ -89,7 +89,7 @@ impl FileSink<'_> {
         self.path.clone()
     }
 
-    fn line(&mut self, path: VfsPath, lines: &LineSpan<'_>) -> GrepMatch {
+    fn line(&mut self, path: VfsPath, lines: &FileLines<'_>) -> GrepMatch {
         let bytes = rendered_line::strip_line_ending(lines.bytes);
         let SinkBuffers { found, arena } = &mut *self.buffers;
         found.retain(|(start, _)| *start <= bytes.len());
@@ -106,7 +106,7 @@ impl FileSink<'_> {
     }
 
     /// Reports a match, whose ranges are in `found`. Returns whether the search continues.
-    fn report(&mut self, lines: &LineSpan<'_>, column: u64) -> bool {
+    fn report(&mut self, lines: &FileLines<'_>, column: u64) -> bool {
         if self.is_at_limit() {
             // The context of the last match ends here, too: this line matches, so it is no context.
             self.left_early = true;
@@ -134,7 +134,7 @@ impl FileSink<'_> {
     }
 
     /// Reports a line with the ranges `ranges`, up to the limit on submatches. Returns whether the search continues.
-    pub(crate) fn report_line(&mut self, line: &LineSpan<'_>, ranges: impl Iterator<Item = (usize, usize)>) -> bool {
+    pub(crate) fn report_line(&mut self, line: &FileLines<'_>, ranges: impl Iterator<Item = (usize, usize)>) -> bool {
         let text = rendered_line::strip_line_ending(line.bytes).len();
         let reach = self.query.max_line_bytes.min(text);
         let mut column = 0;
@@ -183,7 +183,7 @@ impl FileSink<'_> {
     /// Reports the matches of a multiline search in a block of adjacent lines. Returns whether the search continues.
     fn report_block(&mut self, found: &SinkMatch<'_>) -> io::Result<bool> {
         let mut rest =
-            LineSpan { bytes: found.bytes(), number: found.line_number(), offset: found.absolute_byte_offset() };
+            FileLines { bytes: found.bytes(), number: found.line_number(), offset: found.absolute_byte_offset() };
         if self.query.output == GrepOutput::Files {
             return Ok(self.report(&rest, 0));
         }
@@ -207,14 +207,14 @@ impl FileSink<'_> {
 
 /// Whole lines of a file.
 #[derive(Clone, Copy)]
-pub(crate) struct LineSpan<'a> {
+pub(crate) struct FileLines<'a> {
     pub(crate) bytes: &'a [u8],
     /// The number of the first line, if lines are counted.
     pub(crate) number: Option<u64>,
     pub(crate) offset: u64,
 }
 
-impl LineSpan<'_> {
+impl FileLines<'_> {
     /// Returns the lines after the first `length` bytes, which are whole lines.
     fn skip(self, length: usize) -> Self {
         let (skipped, bytes) = self.bytes.split_at(length);
@@ -245,7 +245,7 @@ impl Sink for FileSink<'_> {
             return Ok(false);
         }
         let lines =
-            LineSpan { bytes: found.bytes(), number: found.line_number(), offset: found.absolute_byte_offset() };
+            FileLines { bytes: found.bytes(), number: found.line_number(), offset: found.absolute_byte_offset() };
         Ok(self.report(&lines, column))
     }
 
@@ -263,7 +263,7 @@ impl Sink for FileSink<'_> {
         };
         self.buffers.found.clear();
         let lines =
-            LineSpan { bytes: context.bytes(), number: context.line_number(), offset: context.absolute_byte_offset() };
+            FileLines { bytes: context.bytes(), number: context.line_number(), offset: context.absolute_byte_offset() };
         let mut line = self.line(path, &lines);
         line.kind = LineKind::Context;
         let item = if is_after { SearchItem::After(line) } else { SearchItem::Before(line) };

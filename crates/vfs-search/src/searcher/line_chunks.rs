@@ -139,9 +139,9 @@ mod tests {
     use super::*;
 
     /// A reader that returns at most the given number of bytes at a time.
-    struct LimitedReader<'a>(&'a [u8], usize);
+    struct ShortReader<'a>(&'a [u8], usize);
 
-    impl Read for LimitedReader<'_> {
+    impl Read for ShortReader<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let limit = buffer.len().min(self.1);
             self.0.read(&mut buffer[..limit])
@@ -151,7 +151,7 @@ mod tests {
     fn chunks(text: &[u8], start: usize, at_once: usize, max_line_bytes: usize) -> io::Result<Vec<Vec<u8>>> {
         let (start, rest) = text.split_at(start);
         let mut buffer = AlignedBuffer::default();
-        let mut chunks = LineChunks::new(&mut buffer, start, LimitedReader(rest, at_once), max_line_bytes);
+        let mut chunks = LineChunks::new(&mut buffer, start, ShortReader(rest, at_once), max_line_bytes);
         let mut all = Vec::new();
         while let Some(piece) = chunks.next()? {
             all.push(piece.to_vec());

@@ -3,7 +3,7 @@
 use memchr::memmem::Finder;
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::searcher::file_sink::{FileSink, LineSpan};
+use crate::searcher::file_sink::{FileLines, FileSink};
 
 /// The progress of a literal search in a text.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl<'f> LiteralSearch<'f> {
                 self.line += memchr_iter(b'\n', &piece[counted..start]).count() as u64;
             }
             let number = counts_lines.then_some(self.line);
-            let line = LineSpan { bytes: &piece[start..end], number, offset: self.offset + start as u64 };
+            let line = FileLines { bytes: &piece[start..end], number, offset: self.offset + start as u64 };
             let others = std::iter::from_fn(|| found.next_if(|next| from + *next < end).map(|next| from + next));
             let ranges = std::iter::once(first).chain(others).map(|at| (at - start, at - start + length));
             if !sink.report_line(&line, ranges) {
@@ -73,7 +73,7 @@ mod tests {
     use vfs_core::{GrepOutput, GrepRequest, VfsPath};
 
     use super::*;
-    use crate::query::compiled_query::CompiledQuery;
+    use crate::query::compiled_grep_request::CompiledGrepRequest;
     use crate::search_item::{ItemSink, SearchItem};
     use crate::searcher::cancellable_matcher::CancellableMatcher;
     use crate::searcher::file_sink::SinkBuffers;
@@ -93,7 +93,7 @@ mod tests {
     fn found(pieces: &[&str], needle: &str, output: GrepOutput) -> (Vec<(u64, u64, u64, usize)>, u64) {
         let mut req = GrepRequest::literal(needle).output(output);
         req.max_line_bytes = Some(8);
-        let query = CompiledQuery::new(&req).expect("a valid request");
+        let query = CompiledGrepRequest::new(&req).expect("a valid request");
         let (mut lines, mut buffers) = (CollectedLines(Vec::new()), SinkBuffers::default());
         let matcher = CancellableMatcher::new(&query, &query.matcher, &|| false);
         let mut sink = FileSink::new(&query, &matcher, &|| VfsPath::parse("/f"), &mut lines, &mut buffers);

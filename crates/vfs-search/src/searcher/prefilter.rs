@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use vfs_core::search::BinaryMode;
 use vfs_core::tree::{Sketch, SketchCallback, Sketcher};
 
-use crate::query::compiled_query::CompiledQuery;
+use crate::query::compiled_grep_request::CompiledGrepRequest;
 use crate::searcher::encoding::is_transcoded;
 use crate::searcher::file_outcome::FileOutcome;
 use crate::walk::dir_entries::WalkEntry;
@@ -32,7 +32,7 @@ pub(crate) struct Prefilter {
 
 impl Prefilter {
     /// Returns the outcome of searching the file `entry`, if its sketch decides it without opening the file.
-    pub(crate) fn lookup(&mut self, query: &CompiledQuery, entry: WalkEntry<'_>) -> Option<FileOutcome> {
+    pub(crate) fn lookup(&mut self, query: &CompiledGrepRequest, entry: WalkEntry<'_>) -> Option<FileOutcome> {
         if query.required.is_none() || !self.should_look_up() {
             return None;
         }
@@ -53,7 +53,7 @@ impl Prefilter {
 }
 
 /// Returns the outcome of searching content with the sketch `sketch`, if the sketch decides it.
-fn outcome_of_sketch(sketch: &Sketch, query: &CompiledQuery) -> Option<FileOutcome> {
+fn outcome_of_sketch(sketch: &Sketch, query: &CompiledGrepRequest) -> Option<FileOutcome> {
     // Content that does not fit into the searcher's buffer may be a problem whether or not it matches.
     let is_small = sketch.size() <= query.max_file_size.unwrap_or(u64::MAX) && sketch.size() < query.heap_limit as u64;
     let required = query.required.as_ref().filter(|_| is_small)?;
@@ -89,7 +89,7 @@ impl SketchRecorder {
     /// Returns `learn` if the caller should build a sketch of content of `size` bytes.
     pub(crate) fn accept(
         &mut self,
-        query: &CompiledQuery,
+        query: &CompiledGrepRequest,
         learn: Option<SketchCallback>,
         size: u64,
     ) -> Option<SketchCallback> {

@@ -8,11 +8,11 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::executor::block_on;
 use vfs_core::search::LinkMode;
-use vfs_core::{CancelToken, ErrorKind, GrepEvent, GrepRequest, OpContext, Truncation};
+use vfs_core::{CancelToken, ErrorKind, GrepEvent, GrepRequest, OpContext, TruncationReason};
 
 use crate::engine::ordered_task_queue::RunAheadLimits;
 use crate::ops::grep_stream::GrepEventStream;
-use crate::testing::{Lend, Node, TestTree, run, run_on};
+use crate::testing::{Node, TestContentSource, TestTree, run, run_on};
 use crate::{Pool, grep, grep_stream, grep_stream_on};
 
 fn many(files: usize, text: &str) -> TestTree {
@@ -210,7 +210,7 @@ fn a_collected_search_keeps_its_size_limit() {
     let tree = Arc::new(many(10, &"hit\n".repeat(100)));
     let result =
         block_on(grep(Arc::clone(&tree) as _, OpContext::new(), hit().max_result_bytes(1000))).expect("it searches");
-    assert_eq!(result.truncated, Some(Truncation::MaxBytes));
+    assert_eq!(result.truncated, Some(TruncationReason::MaxBytes));
     assert!(!result.matches.is_empty() && result.matches.len() < 1000 / 32);
     let result = block_on(grep(tree, OpContext::new(), hit())).expect("it searches");
     assert_eq!((result.matches.len(), result.truncated, result.files_searched), (1000, None, 10));
@@ -339,7 +339,7 @@ fn a_slow_file_does_not_delay_another_search() {
     let text = "x\n".repeat(16 << 20);
     let (begin, begun) = mpsc::channel::<()>();
     let begun = Mutex::new(begun);
-    let long = TestTree::new([("/long", text.as_str())]).lend(Lend::Reader(16)).on_open(move |_| {
+    let long = TestTree::new([("/long", text.as_str())]).lend(TestContentSource::Reader(16)).on_open(move |_| {
         let _ = begun.lock().expect("not poisoned").recv();
     });
     let exhausted = Arc::clone(&long.exhausted);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::executor::block_on;
 use vfs_core::search::{EntryKinds, LinkMode};
-use vfs_core::{ErrorKind, GlobRequest, GlobResult, GrepEvent, GrepRequest, OpContext, Truncation};
+use vfs_core::{ErrorKind, GlobRequest, GlobResult, GrepEvent, GrepRequest, OpContext, TruncationReason};
 
 use crate::engine::ordered_task_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
@@ -79,7 +79,7 @@ fn kinds_choose_between_files_and_directories() {
 fn a_limited_result_says_whether_there_is_more() {
     let tree = TestTree::new([("/a", ""), ("/b", ""), ("/c", "")]);
     for (limit, count, truncated) in
-        [(0, 0, Some(Truncation::Limit)), (2, 2, Some(Truncation::Limit)), (3, 3, None), (9, 3, None)]
+        [(0, 0, Some(TruncationReason::Limit)), (2, 2, Some(TruncationReason::Limit)), (3, 3, None), (9, 3, None)]
     {
         let result = find(&tree, &GlobRequest::new("*").limit(limit));
         assert_eq!((result.entries.len(), result.truncated), (count, truncated), "{limit}");
@@ -166,7 +166,7 @@ fn a_link_outside_is_followed_before_the_rest_of_the_tree_is_listed() {
     });
     let request = GlobRequest::new("hit*").path(path("/s")).links(LinkMode::Follow).limit(1);
     let found = block_on(glob_on(&Pool::new(1), Arc::new(tree), OpContext::new(), request)).expect("it globs");
-    assert_eq!((paths(&found), found.truncated), (vec!["/s/a/hit1"], Some(Truncation::Limit)));
+    assert_eq!((paths(&found), found.truncated), (vec!["/s/a/hit1"], Some(TruncationReason::Limit)));
     drop(release);
 }
 
@@ -206,7 +206,7 @@ fn a_search_that_follows_links_says_that_too_many_entries_lie_before_one() {
         let events = GrepEventStream::new(Arc::clone(&tree) as _, OpContext::new(), request(), Pool::new(1), limits);
         let events: Vec<_> = block_on(events.collect());
         let Some(Ok(GrepEvent::End(summary))) = events.last() else { panic!("it ends: {events:?}") };
-        let expected = (u64::from(!is_cut) * 2, is_cut.then_some(Truncation::MaxEntries));
+        let expected = (u64::from(!is_cut) * 2, is_cut.then_some(TruncationReason::MaxEntries));
         assert_eq!((summary.matches, summary.truncated), expected, "{max_entries}");
     }
 }
@@ -230,7 +230,7 @@ fn a_search_that_has_listed_too_many_entries_enters_no_further_directory_and_is_
         let events = |req| GrepEventStream::new(Arc::clone(&tree) as _, OpContext::new(), req, Pool::new(1), limits);
         let events: Vec<_> = block_on(events(GrepRequest::literal("hit")).collect());
         let Some(Ok(GrepEvent::End(summary))) = events.last() else { panic!("it ends: {events:?}") };
-        assert_eq!(summary.truncated, is_cut.then_some(Truncation::MaxEntries), "{max_entries}");
+        assert_eq!(summary.truncated, is_cut.then_some(TruncationReason::MaxEntries), "{max_entries}");
         let found = match max_entries {
             0 | 4 => 1,
             5 => 2,

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 use vfs_core::search::{BinaryMode, LinkMode, Submatch};
-use vfs_core::{CaseMode, ErrorKind, GrepEvent, GrepMatch, GrepOutput, GrepRequest, Truncation};
+use vfs_core::{CaseMode, ErrorKind, GrepEvent, GrepMatch, GrepOutput, GrepRequest, TruncationReason};
 
 use crate::testing::{Node, SearchOutput, TestTree, path, run, try_run};
 
@@ -342,7 +342,7 @@ proptest! {
         let outcome = run(&tree, &req);
         let (expected, more) = naive_search(&files, literal, (before as usize, after as usize), limit);
         prop_assert_eq!(outcome.lines(), expected);
-        prop_assert_eq!(outcome.summary.truncated, (more || limit == Some(0)).then_some(Truncation::Limit));
+        prop_assert_eq!(outcome.summary.truncated, (more || limit == Some(0)).then_some(TruncationReason::Limit));
         for line in matches(&outcome) {
             for submatch in &line.submatches {
                 prop_assert_eq!(&line.text[submatch.start..submatch.end], literal);

@@ -1,7 +1,7 @@
 //! Tests of the limits of a search, and of the part of a line that it reports.
 
 use vfs_core::search::Submatch;
-use vfs_core::{GrepOutput, GrepRequest, Truncation};
+use vfs_core::{GrepOutput, GrepRequest, TruncationReason};
 
 use super::grep::{bytes, matches, one};
 use crate::testing::{TestTree, run};
@@ -9,7 +9,7 @@ use crate::testing::{TestTree, run};
 #[test]
 fn limits_stop_and_say_whether_there_is_more() {
     let tree = TestTree::new([("/a", "hit\nx\nhit\nhit\n"), ("/b", "hit\ny\n"), ("/c", "z\n")]);
-    let limit = Some(Truncation::Limit);
+    let limit = Some(TruncationReason::Limit);
     let hit = || GrepRequest::literal("hit");
     for (req, expected, truncated) in [
         (hit().limit(0), &[][..], limit),
@@ -61,7 +61,7 @@ fn context_ends_before_a_match_beyond_the_limit() {
             for req in [req.clone().limit(1), req.clone().limit_per_file(1)] {
                 let outcome = run(&TestTree::new([("/f", text)]), &req.context(1, after));
                 assert_eq!(outcome.lines(), expected);
-                assert_eq!((outcome.summary.matches, outcome.summary.truncated), (1, Some(Truncation::Limit)));
+                assert_eq!((outcome.summary.matches, outcome.summary.truncated), (1, Some(TruncationReason::Limit)));
             }
         }
     }

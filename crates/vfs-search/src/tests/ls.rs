@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use futures::executor::block_on;
 use proptest::prelude::*;
-use vfs_core::{ErrorKind, LsRequest, LsResult, OpContext, Result, Truncation};
+use vfs_core::{ErrorKind, LsRequest, LsResult, OpContext, Result, TruncationReason};
 
 use crate::testing::{Node, TestTree, path};
 use crate::{Pool, ls_on};
@@ -47,13 +47,13 @@ fn limits_set_truncated() {
     for (req, count, truncated) in [
         (flat.clone(), 2, None),
         (flat.clone().limit(2), 2, None),
-        (flat.clone().limit(1), 1, Some(Truncation::Limit)),
-        (flat.limit(0), 0, Some(Truncation::Limit)),
+        (flat.clone().limit(1), 1, Some(TruncationReason::Limit)),
+        (flat.limit(0), 0, Some(TruncationReason::Limit)),
         (deep.clone(), 4, None),
         (deep.clone().max_depth(3), 4, None),
-        (deep.clone().max_depth(2), 3, Some(Truncation::Depth)),
-        (deep.clone().max_depth(1), 2, Some(Truncation::Depth)),
-        (deep.max_depth(0), 0, Some(Truncation::Depth)),
+        (deep.clone().max_depth(2), 3, Some(TruncationReason::Depth)),
+        (deep.clone().max_depth(1), 2, Some(TruncationReason::Depth)),
+        (deep.max_depth(0), 0, Some(TruncationReason::Depth)),
     ] {
         let result = ls(&tree, &OpContext::new(), &req).expect("it lists");
         assert_eq!((result.entries.len(), result.truncated), (count, truncated), "{req:?}");
@@ -100,7 +100,7 @@ fn a_tree_deeper_than_a_path_can_name_is_truncated() {
     let deep = format!("{}/x", "/abcdefgh".repeat(500));
     let tree = Arc::new(TestTree::new([(deep.as_str(), ""), ("/b", "")]));
     let result = ls(&tree, &OpContext::new(), &LsRequest::new(path("/")).recursive()).expect("it lists");
-    assert_eq!(result.truncated, Some(Truncation::Depth));
+    assert_eq!(result.truncated, Some(TruncationReason::Depth));
     assert_eq!(result.entries.len(), 4096 / 9 + 1);
     assert_eq!(result.problems.len(), 1);
     assert_eq!(result.problems[0].code, ErrorKind::InvalidPath);

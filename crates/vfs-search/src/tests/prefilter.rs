@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use vfs_core::search::{BinaryMode, LineSelection, MatchBoundary, MatchSpan};
+use vfs_core::search::{BinaryMode, InvertMatch, MatchBoundary, MultilineMode};
 use vfs_core::{CaseMode, GrepOutput, GrepRequest};
 
-use crate::testing::{Lend, Node, TestTree, run_on};
+use crate::testing::{Node, TestContentSource, TestTree, run_on};
 
 /// Returns the files that each of the searches of `tree` opens, in turn.
 fn opened(tree: TestTree, requests: &[GrepRequest]) -> Vec<Vec<String>> {
@@ -34,7 +34,7 @@ fn files_that_cannot_contain_the_text_are_not_opened_again() {
             ("/c", Node::File(Bytes::from_static(b"binary\0text"))),
         ])
     };
-    for lend in [Lend::Bytes, Lend::Reader(usize::MAX), Lend::Reader(3)] {
+    for lend in [TestContentSource::Bytes, TestContentSource::Reader(usize::MAX), TestContentSource::Reader(3)] {
         let literal = GrepRequest::literal;
         let requests = [
             literal("none of them"),
@@ -59,7 +59,7 @@ fn files_that_cannot_contain_the_text_are_not_opened_again() {
 fn the_sketch_of_a_large_file_is_built_while_it_is_read() {
     let line = "some line of a large file\n";
     let content = line.repeat((3 << 20) / line.len());
-    let tree = TestTree::of([("/large", text(&content))]).lend(Lend::Reader(usize::MAX));
+    let tree = TestTree::of([("/large", text(&content))]).lend(TestContentSource::Reader(usize::MAX));
     let literal = GrepRequest::literal;
     // A search that ends early has not read the whole file.
     let early = literal("some line").output(GrepOutput::Files);
@@ -122,13 +122,13 @@ fn request() -> impl Strategy<Value = GrepRequest> {
     let binary = prop::sample::select(vec![BinaryMode::Skip, BinaryMode::Text]);
     let ways = (
         prop::sample::select(vec![MatchBoundary::Anywhere, MatchBoundary::Word]),
-        prop::sample::select(vec![MatchSpan::SingleLine, MatchSpan::MultiLine]),
-        prop::sample::select(vec![LineSelection::Matching, LineSelection::NonMatching]),
+        prop::sample::select(vec![MultilineMode::SingleLine, MultilineMode::MultiLine]),
+        prop::sample::select(vec![InvertMatch::No, InvertMatch::Yes]),
     );
     (pattern, case, output, binary, ways, prop::option::weighted(0.2, 1_u64..40)).prop_map(
         |(req, case, output, binary, ways, size)| {
             let mut req = req.case(case).output(output).binary(binary);
-            (req.boundary, req.span, req.selection) = ways;
+            (req.boundary, req.span, req.invert) = ways;
             req.max_file_size = size;
             req
         },
@@ -142,7 +142,7 @@ proptest! {
     fn cached_sketches_change_no_result(
         contents in prop::collection::vec(content(), 1..8),
         requests in prop::collection::vec(request(), 1..6),
-        lend in prop::sample::select(vec![Lend::Bytes, Lend::Reader(3)]),
+        lend in prop::sample::select(vec![TestContentSource::Bytes, TestContentSource::Reader(3)]),
     ) {
         let names: BTreeSet<_> = (0..contents.len()).map(|n| format!("/f{n}")).collect();
         let nodes = || names.iter().map(String::as_str).zip(contents.iter().map(|bytes| Node::File(bytes.clone().into())));

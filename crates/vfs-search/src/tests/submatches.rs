@@ -7,7 +7,7 @@ use vfs_core::search::Submatch;
 use vfs_core::{GrepOutput, GrepRequest};
 
 use super::grep::{matches, one};
-use crate::query::compiled_query::CompiledQuery;
+use crate::query::compiled_grep_request::CompiledGrepRequest;
 use crate::testing::{SearchOutput, TestTree, run, run_on};
 
 /// Returns the matching lines of an outcome, including all lines of a multiline match.
@@ -75,7 +75,7 @@ proptest! {
     ) {
         let text = text.concat();
         let req = GrepRequest::regex(regex).multiline();
-        let query = CompiledQuery::new(&req).expect("a valid request");
+        let query = CompiledGrepRequest::new(&req).expect("a valid request");
         prop_assert!(query.multiline && query.matcher.line_terminator().is_none());
         let mut blocks = Blocks(Vec::new());
         let mut searcher =

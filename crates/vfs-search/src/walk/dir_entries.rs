@@ -7,7 +7,7 @@ use vfs_core::tree::{ChildKind, Directory, Listing};
 use vfs_core::{Error, Problem, Result, VfsPath};
 
 use crate::walk::ignore_rules::IgnoreRules;
-use crate::walk::walk_options::{CHECK_EVERY, WalkCallbacks};
+use crate::walk::walk_options::{CHECK_EVERY, WalkControl};
 
 /// The directory that a walk is in.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl DirEntries {
     /// The errors of the control's check.
     pub(crate) fn retain(
         &mut self,
-        control: WalkCallbacks<'_>,
+        control: WalkControl<'_>,
         mut filter_entry: impl FnMut(WalkEntry<'_>) -> Result<FilterDecision>,
     ) -> Result<()> {
         let mut steps = Vec::with_capacity(self.steps.len());

@@ -11,24 +11,24 @@ use vfs_core::{Problem, Result, VfsPath};
 use crate::glob::HiddenEntryVisibility;
 use crate::walk::dir_entries::{DirContext, DirEntries, WalkEntry, WalkStep, WalkStepKind, order, problem_at};
 use crate::walk::ignore_rules::DirectoryIgnoreFiles;
-use crate::walk::sequential_walk::{OutsideEntryDecision, OutsideLinkPolicy};
+use crate::walk::sequential_walk::{OutsideDirTracker, OutsideEntryDecision};
 use crate::walk::visibility::PathBuffer;
 use crate::walk::walk_findings::WalkFindings;
-use crate::walk::walk_options::{CHECK_EVERY, DirectoryOutput, WalkCallbacks, WalkOptions};
+use crate::walk::walk_options::{CHECK_EVERY, DirectoryYieldMode, WalkControl, WalkOptions};
 
 /// State that all directories of a walk share.
 #[derive(Debug)]
-pub(crate) struct WalkState {
+pub(crate) struct SharedWalkState {
     /// Decides which links to follow; `None` if links are not followed.
-    pub(crate) follow: Option<Box<OutsideLinkPolicy>>,
+    pub(crate) follow: Option<Box<OutsideDirTracker>>,
     /// Number of entries that were listed.
     listed: AtomicU64,
     max_entries: u64,
 }
 
-impl WalkState {
+impl SharedWalkState {
     /// Creates the state of a walk that enters no directory once `max_entries` were listed.
-    pub(crate) fn new(follow: Option<OutsideLinkPolicy>, max_entries: u64) -> Self {
+    pub(crate) fn new(follow: Option<OutsideDirTracker>, max_entries: u64) -> Self {
         Self { follow: follow.map(Box::new), listed: AtomicU64::new(0), max_entries }
     }
 
@@ -44,9 +44,9 @@ impl WalkState {
 /// Reads the directories of a walk.
 pub(crate) struct DirReader<'a> {
     pub(crate) tree: &'a Arc<dyn Tree>,
-    pub(crate) control: WalkCallbacks<'a>,
+    pub(crate) control: WalkControl<'a>,
     pub(crate) options: WalkOptions,
-    pub(crate) state: &'a WalkState,
+    pub(crate) state: &'a SharedWalkState,
 }
 
 /// The target of a step into a directory.
@@ -232,7 +232,7 @@ impl DirReader<'_> {
         let mut steps = Vec::with_capacity(listing.len());
         for (index, (name, kind)) in listing.iter().enumerate() {
             let may_descend = self.may_descend(kind);
-            if kind != ChildKind::Directory || self.options.directories == DirectoryOutput::Yielded {
+            if kind != ChildKind::Directory || self.options.directories == DirectoryYieldMode::Yielded {
                 steps.push(WalkStep { child: index, kind: WalkStepKind::Entry });
             }
             if entry_only.contains(name) {
@@ -287,7 +287,7 @@ mod tests {
         let tree: Arc<dyn Tree> = Arc::new(TestTree::new([("/d/a", ""), ("/d/b/c", "")]).listing_twice());
         let (range, mut names) = (root(&tree), Vec::new());
         let reader =
-            DirReader { tree: &tree, control: EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, 100) };
+            DirReader { tree: &tree, control: EVERYWHERE, options: OPTIONS, state: &SharedWalkState::new(None, 100) };
         let below =
             reader.descend(&range.entries, range.entries.step(0), &mut WalkFindings::default()).expect("it goes on");
         let below = below.expect("a level");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, LookupResult, SearchableContent, Tree};
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
 use crate::glob;
@@ -71,8 +71,8 @@ impl IgnoreRules {
         let mut rules = Self::default();
         let mut at = VfsPath::root();
         let mut dir = match Arc::clone(tree).lookup(&at) {
-            Ok(TreeEntry::Directory(dir)) => dir,
-            Ok(TreeEntry::File { .. }) => return rules,
+            Ok(LookupResult::Directory(dir)) => dir,
+            Ok(LookupResult::File { .. }) => return rules,
             Err(error) => {
                 problems.push(Problem::new(at.as_str(), &error.with_path(&at)));
                 return rules;

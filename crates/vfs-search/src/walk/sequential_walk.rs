@@ -12,9 +12,9 @@ use vfs_core::tree::{Directory, Tree};
 use vfs_core::{Problem, Result, VfsPath};
 
 use crate::walk::dir_entries::{DirEntries, WalkStep, WalkStepKind};
-use crate::walk::dir_reader::{DirReader, WalkState};
+use crate::walk::dir_reader::{DirReader, SharedWalkState};
 use crate::walk::walk_findings::WalkFindings;
-use crate::walk::walk_options::{CHECK_EVERY, DirectoryOutput, WalkCallbacks, WalkOptions};
+use crate::walk::walk_options::{CHECK_EVERY, DirectoryYieldMode, WalkControl, WalkOptions};
 
 /// One item of a walk.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) enum WalkItem {
 #[derive(Debug)]
 pub(crate) struct Walk {
     options: WalkOptions,
-    state: WalkState,
+    state: SharedWalkState,
     frames: Vec<WalkFrame>,
     problems: VecDeque<Problem>,
     findings: WalkFindings,
@@ -51,15 +51,15 @@ impl Walk {
     /// The errors of listing the directory.
     pub(crate) fn start(
         tree: &Arc<dyn Tree>,
-        control: WalkCallbacks<'_>,
+        control: WalkControl<'_>,
         dir: Arc<dyn Directory>,
         path: &VfsPath,
         options: WalkOptions,
         max_entries: u64,
     ) -> Result<Self> {
         let mut findings = WalkFindings::default();
-        let follow = (options.links == LinkMode::Follow).then(|| OutsideLinkPolicy::for_ordered_walk(tree, path));
-        let state = WalkState::new(follow, max_entries);
+        let follow = (options.links == LinkMode::Follow).then(|| OutsideDirTracker::for_ordered_walk(tree, path));
+        let state = SharedWalkState::new(follow, max_entries);
         let entries = DirReader { tree, control, options, state: &state }.start(dir, path, &mut findings)?;
         let frames = entries.map(WalkFrame::new).into_iter().collect();
         Ok(Self { options, state, frames, problems: VecDeque::new(), findings, steps_taken: 0 })
@@ -70,7 +70,7 @@ impl Walk {
     /// # Errors
     ///
     /// Only the errors of the control's check.
-    pub(crate) fn next(&mut self, tree: &Arc<dyn Tree>, control: WalkCallbacks<'_>) -> Result<Option<WalkItem>> {
+    pub(crate) fn next(&mut self, tree: &Arc<dyn Tree>, control: WalkControl<'_>) -> Result<Option<WalkItem>> {
         loop {
             self.problems.extend(self.findings.problems.drain(..));
             if let Some(problem) = self.problems.pop_front() {
@@ -133,7 +133,7 @@ impl WalkFrame {
 
 /// Decides which directories outside of the searched tree a walk enters through links.
 #[derive(Debug)]
-pub(crate) struct OutsideLinkPolicy {
+pub(crate) struct OutsideDirTracker {
     /// The real path of the searched tree.
     start: VfsPath,
     entry_paths: OutsideEntryPaths,
@@ -158,7 +158,7 @@ pub(crate) enum OutsideEntryDecision {
     TooMany,
 }
 
-impl OutsideLinkPolicy {
+impl OutsideDirTracker {
     /// Creates the policy of a sequential walk from `path` down.
     pub(crate) fn for_ordered_walk(tree: &Arc<dyn Tree>, path: &VfsPath) -> Self {
         Self { start: real_path(tree, path), entry_paths: OutsideEntryPaths::Recorded(Mutex::default()) }
@@ -186,7 +186,7 @@ impl OutsideLinkPolicy {
         real: &VfsPath,
         path: &VfsPath,
         tree: &Arc<dyn Tree>,
-        control: WalkCallbacks<'_>,
+        control: WalkControl<'_>,
         options: WalkOptions,
     ) -> Result<OutsideEntryDecision> {
         let is_first = match &self.entry_paths {
@@ -226,13 +226,13 @@ impl OutsideLinkPolicy {
 /// Starts a sequential walk of all directories from `start` down.
 fn start_ordered_walk(
     tree: &Arc<dyn Tree>,
-    control: WalkCallbacks<'_>,
+    control: WalkControl<'_>,
     start: &VfsPath,
     options: WalkOptions,
     max_entries: u64,
 ) -> Result<Walk> {
     let dir = Arc::clone(tree).lookup(start)?.into_dir(start)?;
-    let options = WalkOptions { directories: DirectoryOutput::OnlyEntered, ..options };
+    let options = WalkOptions { directories: DirectoryYieldMode::OnlyEntered, ..options };
     Walk::start(tree, control, dir, start, options, max_entries)
 }
 
@@ -267,7 +267,7 @@ mod tests {
             (6, [OutsideEntryDecision::TooMany, OutsideEntryDecision::TooMany]),
             (0, [OutsideEntryDecision::TooMany, OutsideEntryDecision::TooMany]),
         ] {
-            let follow = OutsideLinkPolicy::for_parallel_walk(&tree, &path("/s"), max_entries);
+            let follow = OutsideDirTracker::for_parallel_walk(&tree, &path("/s"), max_entries);
             let enters = |at: &str| follow.should_enter(&path("/far"), &path(at), &tree, EVERYWHERE, options);
             let entered = ["/s/z/link", "/s/y/link"].map(|at| enters(at).expect("it goes on"));
             assert_eq!(entered, expected, "{max_entries}");

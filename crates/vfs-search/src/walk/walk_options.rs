@@ -20,12 +20,12 @@ pub(crate) struct WalkOptions {
     /// Maximum number of levels; `None` for all.
     pub(crate) max_depth: Option<u32>,
     /// Whether directories are entries themselves.
-    pub(crate) directories: DirectoryOutput,
+    pub(crate) directories: DirectoryYieldMode,
 }
 
 /// Whether a walk yields directories in addition to entering them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DirectoryOutput {
+pub(crate) enum DirectoryYieldMode {
     Yielded,
     OnlyEntered,
 }
@@ -50,13 +50,13 @@ pub(crate) trait WalkFilter {
 
 /// Decides which directories a walk enters, and whether the walk continues.
 #[derive(Clone, Copy)]
-pub(crate) struct WalkCallbacks<'a> {
+pub(crate) struct WalkControl<'a> {
     pub(crate) filter: &'a dyn WalkFilter,
     /// Returns an error if the walk has to stop.
     pub(crate) check: &'a dyn Fn() -> Result<()>,
 }
 
-impl WalkCallbacks<'_> {
+impl WalkControl<'_> {
     pub(crate) fn check(&self) -> Result<()> {
         (self.check)()
     }

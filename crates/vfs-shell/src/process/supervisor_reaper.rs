@@ -19,9 +19,9 @@ struct WatchedSupervisor {
 }
 
 /// Handle by which the starter announces the program of a supervisor.
-pub(super) struct ProgramRegistration(Arc<AtomicI32>);
+pub(super) struct ProgramPidSlot(Arc<AtomicI32>);
 
-impl ProgramRegistration {
+impl ProgramPidSlot {
     /// Sets the process id of the program, which leads its group. If the supervisor is killed, the reaper kills this group.
     pub(super) fn set_program(&self, program: Pid) {
         self.0.store(program.as_raw_nonzero().get(), Ordering::Release);
@@ -55,12 +55,12 @@ impl SupervisorReaper {
     }
 
     /// Waits for the supervisor with the pidfd `supervisor`.
-    pub(super) fn watch(&self, supervisor: OwnedFd) -> ProgramRegistration {
+    pub(super) fn watch(&self, supervisor: OwnedFd) -> ProgramPidSlot {
         let program = Arc::new(AtomicI32::new(0));
         self.pending().push(WatchedSupervisor { supervisor, program: Arc::clone(&program) });
         // The write fails only if the counter is full, and then the thread is awake.
         let _awake = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
-        ProgramRegistration(program)
+        ProgramPidSlot(program)
     }
 
     fn pending(&self) -> MutexGuard<'_, Vec<WatchedSupervisor>> {

@@ -7,7 +7,7 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 use vfs_testkit::LawResult;
-use vfs_testkit::harness::{count, flatten};
+use vfs_testkit::law_runner::{count, flatten};
 
 use crate::target::{StoreNeed, StoreTarget};
 

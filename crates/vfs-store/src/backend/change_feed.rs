@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{self, BoxStream};
 use tokio::runtime::Handle;
-use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
+use vfs_core::watch::{Change, WatchCursor, WatchEvent, WatchRequest};
 use vfs_core::{Error, Result, VfsPath};
 
 use super::coordination::feed_start_barrier::FeedStartBarrier;
@@ -175,10 +175,10 @@ impl CursorCodec {
     }
 
     fn event(&self, at: Sequence, change: Change) -> WatchEvent {
-        WatchEvent::new(Cursor::new(format!("{CURSOR_PREFIX}{}-{}", self.namespace, at.0)), change)
+        WatchEvent::new(WatchCursor::new(format!("{CURSOR_PREFIX}{}-{}", self.namespace, at.0)), change)
     }
 
-    fn parse(&self, cursor: &Cursor, path: &VfsPath) -> Result<CursorPosition> {
+    fn parse(&self, cursor: &WatchCursor, path: &VfsPath) -> Result<CursorPosition> {
         let parts = cursor.as_str().strip_prefix(CURSOR_PREFIX).and_then(|parts| parts.split_once('-'));
         let parts = parts.filter(|(namespace, _)| is_hash(namespace));
         let target = parts.and_then(|(namespace, text)| {
@@ -236,7 +236,7 @@ mod tests {
         let numbers = ["", "-", "-017", "-+17", "--1", "-17 ", "-1e1", "-99999999999999999999"];
         let others = ["", "17", "change-", "change-17", "change-x-17", "change--17", "change-0123456789AB-17"];
         for text in numbers.map(|number| format!("{here}{number}")).into_iter().chain(others.map(str::to_owned)) {
-            assert!(cursors.parse(&Cursor::new(text.clone()), &root).is_err(), "{text}");
+            assert!(cursors.parse(&WatchCursor::new(text.clone()), &root).is_err(), "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Edits of a file by compare-and-swap.
 
-use vfs_core::edit::EditMode;
+use vfs_core::edit::ApplyMode;
 use vfs_core::{EditRequest, EditResult, Error, Result, edit};
 
 use super::coordination::backoff::{backoff, contended};
@@ -17,7 +17,7 @@ pub(super) async fn edit<S: Store>(view: &NamespaceView<S>, req: &EditRequest) -
     edit::check(req).map_err(|error| error.or_path(path))?;
     let max = view.shared.max_file_size();
     let lock = match req.mode {
-        EditMode::DryRun => None,
+        ApplyMode::DryRun => None,
         _ => Some(view.lock_key(path).await?),
     };
     for attempt in 0..view.shared.config.edit_attempts {
@@ -29,7 +29,7 @@ pub(super) async fn edit<S: Store>(view: &NamespaceView<S>, req: &EditRequest) -
         let size = edited.content.len() as u64;
         let diff = req.wants_diff().then(|| edit::diff(path, &content, &edited.content));
         let result = |version| EditResult::new(path.clone(), edited.occurrences, version, size).with_diff(diff.clone());
-        if req.mode == EditMode::DryRun {
+        if req.mode == ApplyMode::DryRun {
             return Ok(result(stored.version));
         }
         let value = NewContent::new(edited.content.into(), None).value(Some(&stored));

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vfs_core::tree::{OpenTreeRequest, TreeUse};
 use vfs_core::{
-    Error, ErrorKind, FileInfo, GlobRequest, GrepRequest, LsRequest, LsResult, Result, Truncation, VfsPath,
+    Error, ErrorKind, FileInfo, GlobRequest, GrepRequest, LsRequest, LsResult, Result, TruncationReason, VfsPath,
 };
-use vfs_search::SearchReach;
+use vfs_search::SearchScope;
 
 use super::view::candidate_names::lookup_candidates;
 use super::view::indexed_names::SearchExtent;
@@ -53,7 +53,7 @@ pub(super) async fn ls<S: Store>(view: &NamespaceView<S>, req: &LsRequest) -> Re
         }
     }
     entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    let truncated = (!is_all || entries.len() > limit).then_some(Truncation::Limit);
+    let truncated = (!is_all || entries.len() > limit).then_some(TruncationReason::Limit);
     entries.truncate(limit);
     let mut result = LsResult::new(entries);
     (result.truncated, result.problems) = (truncated, problems);
@@ -62,14 +62,14 @@ pub(super) async fn ls<S: Store>(view: &NamespaceView<S>, req: &LsRequest) -> Re
 
 /// Returns the tree for a recursive listing.
 pub(super) async fn tree_for_ls<S: Store>(view: &NamespaceView<S>, req: &LsRequest) -> Result<Arc<StoreTree<S>>> {
-    let (names, above) = futures::join!(names(view, &req.path, SearchReach::of_ls(req)), stat_above(view, &req.path));
+    let (names, above) = futures::join!(names(view, &req.path, SearchScope::of_ls(req)), stat_above(view, &req.path));
     Ok(Arc::new(StoreTree::new(view.clone(), names?).above(above)))
 }
 
 /// Returns the tree for a glob.
 pub(super) async fn tree_for_glob<S: Store>(view: &NamespaceView<S>, req: &GlobRequest) -> Result<Arc<StoreTree<S>>> {
     let (names, above) =
-        futures::join!(names(view, &req.path, SearchReach::of_glob(req)?), stat_above(view, &req.path));
+        futures::join!(names(view, &req.path, SearchScope::of_glob(req)?), stat_above(view, &req.path));
     Ok(Arc::new(StoreTree::new(view.clone(), names?).above(above)))
 }
 
@@ -77,7 +77,7 @@ pub(super) async fn tree_for_glob<S: Store>(view: &NamespaceView<S>, req: &GlobR
 pub(super) async fn tree_for_grep<S: Store>(view: &NamespaceView<S>, req: &GrepRequest) -> Result<Arc<StoreTree<S>>> {
     let tree = |names| StoreTree::new(view.clone(), names).max_file_size(req.max_file_size);
     // The search returns the error of an invalid request.
-    let Ok(scope) = SearchReach::of_grep(req) else { return Ok(Arc::new(tree(None))) };
+    let Ok(scope) = SearchScope::of_grep(req) else { return Ok(Arc::new(tree(None))) };
     let is_wide = reaches_all_below(&req.path, &scope);
     let above = stat_above(view, &req.path).await;
     let is_too_large = || is_wide && view.shared.indexes.is_too_large(&view.namespace, &req.path);
@@ -125,7 +125,7 @@ pub(super) async fn tree_to_lend<S: Store>(
 /// covers all of it, else those below `path` if the request reaches all directories there.
 ///
 /// Otherwise, or if there are too many names, returns `None`, and the walk lists the directories that it reaches.
-async fn names<S: Store>(view: &NamespaceView<S>, path: &VfsPath, scope: SearchReach) -> Result<Option<ListedNames>> {
+async fn names<S: Store>(view: &NamespaceView<S>, path: &VfsPath, scope: SearchScope) -> Result<Option<ListedNames>> {
     let reaches_all = reaches_all_below(path, &scope);
     let is_whole = path.is_root() && reaches_all;
     let extent = if is_whole { SearchExtent::All } else { SearchExtent::Part };
@@ -167,7 +167,7 @@ async fn stat_above<S: Store>(view: &NamespaceView<S>, path: &VfsPath) -> HashMa
 }
 
 /// Returns `true` if a request that starts at `path` reaches every directory below.
-fn reaches_all_below(path: &VfsPath, scope: &SearchReach) -> bool {
+fn reaches_all_below(path: &VfsPath, scope: &SearchScope) -> bool {
     path.join(UNLIKELY_PATH).is_ok_and(|unlikely| scope.reaches(&unlikely))
 }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::Utc;
 use tokio::runtime::Handle;
-use vfs_core::buffer::PartBuffer;
+use vfs_core::part_buffer::PartBuffer;
 use vfs_core::{Error, ErrorKind, FileWriter, OpenWriterRequest, Operation, Result, WriteResult};
 
 use super::view::namespace_view::NamespaceView;

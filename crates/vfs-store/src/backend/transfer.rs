@@ -3,7 +3,7 @@
 pub(super) mod transfer_plan;
 
 use chrono::Utc;
-use vfs_core::transfer::{TransferMode, check_source_and_target};
+use vfs_core::transfer::{TransferTargetMode, check_source_and_target};
 use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, RenameRequest, RenameResult, Result, VfsPath};
 
 use self::transfer_plan::{FileTransfer, TransferKind, TransferPlan};
@@ -38,7 +38,7 @@ fn copied(plan: &TransferPlan, sizes: impl ExactSizeIterator<Item = u64>) -> Cop
 async fn transfer<S: Store>(
     view: &NamespaceView<S>,
     (from, to): (&VfsPath, &VfsPath),
-    mode: TransferMode,
+    mode: TransferTargetMode,
     kind: TransferKind,
 ) -> Result<(TransferPlan, Vec<StoredMeta>)> {
     check_source_and_target(from, to)?;
@@ -65,7 +65,7 @@ async fn plan<S: Store>(
     view: &NamespaceView<S>,
     from: &VfsPath,
     to: &VfsPath,
-    mode: TransferMode,
+    mode: TransferTargetMode,
 ) -> Result<TransferPlan> {
     let (source, target) = futures::join!(view.find(from), view.look_up(to));
     let source = source?;
@@ -98,10 +98,10 @@ fn check_target(
     source: &PathEntry,
     target: Option<PathEntry>,
     to: &VfsPath,
-    mode: TransferMode,
+    mode: TransferTargetMode,
 ) -> Result<Option<StoredMeta>> {
     let Some(target) = target else { return Ok(None) };
-    if mode != TransferMode::Overwrite {
+    if mode != TransferTargetMode::Overwrite {
         return Err(Error::already_exists(to));
     }
     match (source, target) {

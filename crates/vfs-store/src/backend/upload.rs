@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use futures::stream::{self, StreamExt as _};
 use vfs_core::backend::OperationIdSupport;
 use vfs_core::operation::UploadContexts;
-use vfs_core::{Error, ErrorKind, FileUploadResponse, OpContext, Result, UploadRequest, WriteRequest};
+use vfs_core::{Error, ErrorKind, FileUploadRequest, FileUploadResponse, OpContext, Result, WriteRequest};
 
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::above;
@@ -25,7 +25,7 @@ const COMPONENT_BYTES: usize = 1 << 10;
 /// Uploads `files`, in their order where paths depend on each other, and returns the responses in the order of `files`.
 pub(super) async fn upload_all<S: Store>(
     view: &NamespaceView<S>,
-    files: Vec<UploadRequest>,
+    files: Vec<FileUploadRequest>,
 ) -> Vec<FileUploadResponse> {
     let mut responses = Vec::with_capacity(files.len());
     let mut contexts = UploadContexts::new(&view.cx);
@@ -54,7 +54,7 @@ pub(super) async fn upload_all<S: Store>(
 }
 
 /// Splits `files` into waves within which the order of the files does not matter.
-fn split_by_order(files: Vec<UploadRequest>) -> Vec<Vec<UploadRequest>> {
+fn split_by_order(files: Vec<FileUploadRequest>) -> Vec<Vec<FileUploadRequest>> {
     let mut waves = Vec::new();
     let (mut wave, mut paths, mut parents) = (Vec::new(), HashSet::new(), HashSet::new());
     for file in files {
@@ -74,7 +74,7 @@ fn split_by_order(files: Vec<UploadRequest>) -> Vec<Vec<UploadRequest>> {
     waves
 }
 
-async fn upload_batches<S: Store>(view: &NamespaceView<S>, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+async fn upload_batches<S: Store>(view: &NamespaceView<S>, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
     let mut responses = Vec::with_capacity(files.len());
     for batch in split_by_size(files) {
         responses.extend(upload_batch(view, batch).await);
@@ -83,8 +83,8 @@ async fn upload_batches<S: Store>(view: &NamespaceView<S>, files: Vec<UploadRequ
 }
 
 /// Splits `files` into batches.
-fn split_by_size(files: Vec<UploadRequest>) -> Vec<Vec<UploadRequest>> {
-    let mut batches: Vec<Vec<UploadRequest>> = Vec::new();
+fn split_by_size(files: Vec<FileUploadRequest>) -> Vec<Vec<FileUploadRequest>> {
+    let mut batches: Vec<Vec<FileUploadRequest>> = Vec::new();
     let mut bytes = 0;
     for file in files {
         let size = file.content.len() + COMPONENT_BYTES * file.path.components().count();
@@ -102,16 +102,16 @@ fn split_by_size(files: Vec<UploadRequest>) -> Vec<Vec<UploadRequest>> {
     batches
 }
 
-async fn upload_each<S: Store>(view: &NamespaceView<S>, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+async fn upload_each<S: Store>(view: &NamespaceView<S>, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
     upload_each_with(view, files.into_iter().map(|file| (Ok(view.cx.clone()), file)).collect()).await
 }
 
 /// Uploads each file with the context of its own, or fails with the error in its place.
 async fn upload_each_with<S: Store>(
     view: &NamespaceView<S>,
-    files: Vec<(Result<OpContext>, UploadRequest)>,
+    files: Vec<(Result<OpContext>, FileUploadRequest)>,
 ) -> Vec<FileUploadResponse> {
-    let upload = async |(cx, file): (Result<OpContext>, UploadRequest)| {
+    let upload = async |(cx, file): (Result<OpContext>, FileUploadRequest)| {
         let path = file.path.clone();
         let written = async {
             let view = NamespaceView { cx: cx?, ..view.clone() }.for_mutation(&file)?;
@@ -124,14 +124,14 @@ async fn upload_each_with<S: Store>(
 }
 
 /// Uploads `files` in one batch, or each on its own if the batch cannot be applied, as each file has its own response.
-async fn upload_batch<S: Store>(view: &NamespaceView<S>, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+async fn upload_batch<S: Store>(view: &NamespaceView<S>, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
     let (Some(first), Some(batch)) = (files.first(), plan_batch(view, &files).await) else {
         return upload_each(view, files).await;
     };
     match view.batch(&first.path, &batch.conditions, batch.writes).await {
         Ok(BatchOutcome::Applied(stored)) if stored.len() == files.len() => {
             let response =
-                |(file, stored): (UploadRequest, StoredMeta)| FileUploadResponse::ok(file.path, stored.version);
+                |(file, stored): (FileUploadRequest, StoredMeta)| FileUploadResponse::ok(file.path, stored.version);
             files.into_iter().zip(stored).map(response).collect()
         }
         Err(error) if is_undecided(&error) || view.cx.check().is_err() => fail_all(files, &error),
@@ -143,10 +143,10 @@ async fn upload_batch<S: Store>(view: &NamespaceView<S>, files: Vec<UploadReques
     }
 }
 
-fn fail_all(files: Vec<UploadRequest>, error: &Error) -> Vec<FileUploadResponse> {
+fn fail_all(files: Vec<FileUploadRequest>, error: &Error) -> Vec<FileUploadResponse> {
     files
         .into_iter()
-        .map(|UploadRequest { path, .. }| {
+        .map(|FileUploadRequest { path, .. }| {
             let error = error.clone().with_path(&path);
             FileUploadResponse::failed(path, error)
         })
@@ -167,12 +167,12 @@ struct UploadBatch {
 
 /// Plans the batch that writes `files`, or returns `None` if one of them is refused or cannot be looked up, or there
 /// are fewer than two.
-async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[UploadRequest]) -> Option<UploadBatch> {
+async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[FileUploadRequest]) -> Option<UploadBatch> {
     if files.len() < 2 {
         return None;
     }
     let has_times = view.store().capabilities().timestamps != TimestampSource::Store;
-    let is_allowed = |file: &UploadRequest| {
+    let is_allowed = |file: &FileUploadRequest| {
         let has_path = !file.path.is_root() && view.check_path(&file.path).is_ok();
         let has_size = view.check_size(&file.path, file.content.len() as u64).is_ok();
         has_path && has_size && (has_times || file.modified_at.is_none())
@@ -183,7 +183,7 @@ async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[UploadRequest]) 
     let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
     let stats = view.stat_many(&paths[0], &paths).await.ok()?;
     let found: Vec<Option<StoredMeta>> = stats.into_iter().map(|stat| stat.stored).collect();
-    let write = |(file, found): (&UploadRequest, &Option<StoredMeta>)| {
+    let write = |(file, found): (&FileUploadRequest, &Option<StoredMeta>)| {
         let content = NewContent::new(file.content.clone(), file.modified_at);
         Write::Put(file.path.clone(), content.value(found.as_ref()))
     };
@@ -193,7 +193,7 @@ async fn plan_batch<S: Store>(view: &NamespaceView<S>, files: &[UploadRequest]) 
 
 /// Returns the conditions that each file is unchanged since it was `found`, and that a new file has no file above or
 /// below it.
-fn require_unchanged(files: &[UploadRequest], found: &[Option<StoredMeta>]) -> Vec<Condition> {
+fn require_unchanged(files: &[FileUploadRequest], found: &[Option<StoredMeta>]) -> Vec<Condition> {
     let (mut conditions, mut directories) = (Vec::with_capacity(2 * files.len()), BTreeSet::new());
     for (file, found) in files.iter().zip(found) {
         let expected =

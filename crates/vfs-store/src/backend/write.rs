@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, SubsecRound, Utc};
-use vfs_core::{Error, ErrorKind, Result, Version, VfsPath, WriteMode, WriteRequest, WriteResult, buffer};
+use vfs_core::{Error, ErrorKind, Result, Version, VfsPath, WriteMode, WriteRequest, WriteResult, fallible_alloc};
 
 use super::coordination::backoff::{backoff, contended};
 use super::coordination::completion::run_to_completion;
@@ -146,7 +146,7 @@ async fn append<S: Store>(
             }
             Some(file) => {
                 view.check_size(path, size)?;
-                let joined = buffer::join(&file.content, added)?;
+                let joined = fallible_alloc::join(&file.content, added)?;
                 let value = NewContent::new(joined, modified_at).value(Some(&file.stored));
                 outcome = put_over(view, path, value, file.stored.version.clone()).await?;
             }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use ::redis::Script;
-use vfs_core::{Result, buffer};
+use vfs_core::{Result, fallible_alloc};
 
 use super::RedisStore;
 use super::connection::{RedisRequest, start};
@@ -30,7 +30,7 @@ impl RedisStore {
             if at >= end {
                 return Ok(Some(first));
             }
-            let mut content = buffer::with_capacity(usize::try_from(end - start).unwrap_or(usize::MAX))?;
+            let mut content = fallible_alloc::with_capacity(usize::try_from(end - start).unwrap_or(usize::MAX))?;
             content.extend_from_slice(&first.content);
             while at < end {
                 let next = self.read_piece(key, at..end.min(at + piece)).await?;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use rusqlite::Connection;
-use vfs_core::buffer;
+use vfs_core::fallible_alloc;
 
 use super::error::{SqliteError, SqliteResult};
 
@@ -43,7 +43,7 @@ pub(super) fn read(connection: &Connection, id: i64, size: u64, range: Option<Ra
         return Ok(Bytes::new());
     }
     let length = usize::try_from(end - start).map_err(|_| SqliteError::damaged())?;
-    let mut content = buffer::with_capacity(length.min(usize::try_from(MAX_VALUE).unwrap_or(length)))?;
+    let mut content = fallible_alloc::with_capacity(length.min(usize::try_from(MAX_VALUE).unwrap_or(length)))?;
     let mut statement =
         connection.prepare_cached("SELECT place, content FROM chunks WHERE place BETWEEN ?1 AND ?2 ORDER BY place")?;
     let mut rows = statement.query((place(id, start / PIECE_BYTES), place(id, (end - 1) / PIECE_BYTES)))?;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::poll_immediate;
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, GlobRequest, GrepRequest, LsRequest, OpContext,
-    ReadRequest, RenameRequest, StatRequest, UploadRequest, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, FileUploadRequest, GlobRequest, GrepRequest, LsRequest,
+    OpContext, ReadRequest, RenameRequest, StatRequest, WriteMode, WriteRequest,
 };
 
 use super::LawResult;
@@ -25,7 +25,7 @@ laws! { "context" in Wrapper:
 /// Returns the result of each operation with `cx`, by name.
 async fn every_answer(t: &Target, cx: &OpContext) -> Vec<(&'static str, Option<Error>)> {
     let (b, a) = (&t.backend, t.path("/d/a"));
-    let upload = b.upload_files(cx, vec![UploadRequest::new(t.path("/uploaded"), "x")]).await.remove(0);
+    let upload = b.upload_files(cx, vec![FileUploadRequest::new(t.path("/uploaded"), "x")]).await.remove(0);
     let download = b.download_files(cx, vec![a.clone()]).await.remove(0);
     let grep = GrepRequest::literal("text").path(t.base.clone());
     let streamed = b.grep_stream(cx.clone(), grep.clone()).collect::<Vec<_>>().await.pop();
@@ -76,7 +76,7 @@ async fn a_call_that_is_never_polled_does_nothing(t: &Target) -> LawResult {
     drop(t.backend.edit(&cx, EditRequest::new(t.path("/d/a"), "text", "x")));
     drop(t.backend.delete(&cx, DeleteRequest::new(t.path("/d")).recursive()));
     drop(t.backend.rename(&cx, RenameRequest::new(t.path("/d/a"), t.path("/e"))));
-    drop(t.backend.upload_files(&cx, vec![UploadRequest::new(t.path("/d/c"), "x")]));
+    drop(t.backend.upload_files(&cx, vec![FileUploadRequest::new(t.path("/d/c"), "x")]));
     assert_eq!(t.tree().await?, ["/d", "/d/a"]);
     assert_eq!(t.text("/d/a").await?, "text\n");
     Ok(())

@@ -1,7 +1,7 @@
 //! File search by name: patterns and limits.
 
 use vfs_core::search::EntryKinds;
-use vfs_core::{ErrorKind, GlobRequest, Truncation};
+use vfs_core::{ErrorKind, GlobRequest, TruncationReason};
 
 use super::LawResult;
 use super::law_helpers::ends;
@@ -145,7 +145,7 @@ async fn a_limit_ends_a_search_and_is_reported(t: &Target) -> LawResult {
     for limit in [0, 1, 2, 3] {
         let result = t.glob(GlobRequest::new("*").limit(limit as u64)).await?;
         assert_eq!(t.names(&result.entries), all[..limit]);
-        assert_eq!(result.truncated, Some(Truncation::Limit), "{limit}");
+        assert_eq!(result.truncated, Some(TruncationReason::Limit), "{limit}");
     }
     for limit in [5, u64::MAX] {
         let result = t.glob(GlobRequest::new("*").limit(limit)).await?;

@@ -1,6 +1,6 @@
 //! Text search: limits, and their report in the result.
 
-use vfs_core::{ErrorKind, GrepOutput, GrepRequest, Truncation};
+use vfs_core::{ErrorKind, GrepOutput, GrepRequest, TruncationReason};
 
 use super::LawResult;
 use super::law_helpers::ends;
@@ -32,7 +32,7 @@ async fn a_limit_ends_the_search_and_is_reported(t: &Target) -> LawResult {
     for limit in 1..9 {
         let result = t.grep(GrepRequest::literal("hit").limit(limit as u64)).await?;
         assert_eq!(t.lines(&result.matches), all[..limit]);
-        assert_eq!(result.truncated, Some(Truncation::Limit), "{limit}");
+        assert_eq!(result.truncated, Some(TruncationReason::Limit), "{limit}");
     }
     for limit in [10, u64::MAX] {
         let result = t.grep(GrepRequest::literal("hit").limit(limit)).await?;
@@ -51,7 +51,7 @@ async fn context_ends_before_a_match_beyond_a_limit(t: &Target) -> LawResult {
             {
                 let result = t.grep(request.context(before, after)).await?;
                 assert_eq!(t.lines(&result.matches), expected, "limit {limit}, context {before} and {after}");
-                assert_eq!(result.truncated, Some(Truncation::Limit));
+                assert_eq!(result.truncated, Some(TruncationReason::Limit));
             }
         }
     }
@@ -63,7 +63,7 @@ async fn a_limit_of_zero_is_empty_and_truncated(t: &Target) -> LawResult {
     for output in [GrepOutput::Matches, GrepOutput::Files, GrepOutput::Counts] {
         let result = t.grep(GrepRequest::literal("hit").limit(0).output(output)).await?;
         assert!(result.matches.is_empty() && result.files.is_empty());
-        assert_eq!(result.truncated, Some(Truncation::Limit), "{output:?}");
+        assert_eq!(result.truncated, Some(TruncationReason::Limit), "{output:?}");
     }
     Ok(())
 }
@@ -74,7 +74,7 @@ async fn a_limit_counts_files_if_files_are_requested(t: &Target) -> LawResult {
         let result = t.grep(GrepRequest::literal("hit").limit(2).output(output)).await?;
         let paths: Vec<_> = result.files.iter().map(|file| t.name(&file.path)).collect();
         assert_eq!(paths, ["/a", "/b"], "{output:?}");
-        assert_eq!(result.truncated, Some(Truncation::Limit), "{output:?}");
+        assert_eq!(result.truncated, Some(TruncationReason::Limit), "{output:?}");
     }
     Ok(())
 }
@@ -85,7 +85,7 @@ async fn a_limit_per_file_leaves_each_file(t: &Target) -> LawResult {
     let places: Vec<_> = result.matches.iter().map(|hit| (t.name(&hit.path), hit.line)).collect();
     let expected = ["/a", "/b", "/c"].iter().flat_map(|path| [1, 2].map(|line| ((*path).to_owned(), line)));
     assert_eq!(places, expected.collect::<Vec<_>>());
-    assert_eq!(result.truncated, Some(Truncation::Limit));
+    assert_eq!(result.truncated, Some(TruncationReason::Limit));
     assert_eq!(t.grep(GrepRequest::literal("hit").limit_per_file(4)).await?.truncated, None);
     Ok(())
 }
@@ -117,7 +117,7 @@ async fn a_result_is_bounded_in_bytes(t: &Target) -> LawResult {
     let result = t.grep(GrepRequest::literal("hit").max_result_bytes(5000)).await?;
     let bytes: usize = result.matches.iter().map(|hit| hit.text.len() + hit.path.as_str().len()).sum();
     assert!(bytes <= 5000 && !result.matches.is_empty(), "{bytes} bytes");
-    assert_eq!(result.truncated, Some(Truncation::MaxBytes));
+    assert_eq!(result.truncated, Some(TruncationReason::MaxBytes));
     Ok(())
 }
 
@@ -133,7 +133,7 @@ async fn context_beyond_the_bound_is_refused(t: &Target) -> LawResult {
 async fn many_matching_lines_are_bounded_by_the_limit(t: &Target) -> LawResult {
     t.put("/a", "hit\n".repeat(1_000_000)).await?;
     let limited = ends("ten of a million", t.grep(GrepRequest::literal("hit").limit(10))).await?;
-    assert_eq!((limited.matches.len(), limited.truncated), (10, Some(Truncation::Limit)));
+    assert_eq!((limited.matches.len(), limited.truncated), (10, Some(TruncationReason::Limit)));
     let counted = t.grep(GrepRequest::literal("hit").output(GrepOutput::Counts)).await?;
     assert_eq!(counted.files[0].count, Some(1_000_000));
     Ok(())

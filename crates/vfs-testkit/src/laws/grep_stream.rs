@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use vfs_core::search::GrepSummary;
-use vfs_core::{ErrorKind, GrepEvent, GrepOutput, GrepRequest, Result, Truncation};
+use vfs_core::{ErrorKind, GrepEvent, GrepOutput, GrepRequest, Result, TruncationReason};
 
 use super::LawResult;
 use super::law_helpers::{cx, ends};
@@ -119,6 +119,6 @@ async fn a_limit_ends_the_stream(t: &Target) -> LawResult {
     put_some(t).await?;
     let events = events(t, GrepRequest::literal("hit").limit(3)).await;
     assert_eq!(events.len(), 4);
-    assert_eq!((end(&events).matches, end(&events).truncated), (3, Some(Truncation::Limit)));
+    assert_eq!((end(&events).matches, end(&events).truncated), (3, Some(TruncationReason::Limit)));
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use vfs_core::search::{EntryKinds, LinkMode};
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, GlobRequest, GrepRequest, LsRequest, ReadRequest,
-    RenameRequest, ResolveRequest, StatRequest, UploadRequest, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, FileUploadRequest, GlobRequest, GrepRequest, LsRequest,
+    ReadRequest, RenameRequest, ResolveRequest, StatRequest, WriteMode, WriteRequest,
 };
 
 use super::LawResult;
@@ -98,8 +98,9 @@ async fn a_link_cycle_is_the_same_error_in_every_operation(t: &Target) -> LawRes
         let path = || t.path(at);
         let (backend, cx) = (&t.backend, &cx());
         let mut failures = Vec::new();
-        failures
-            .extend(backend.upload_files(cx, vec![UploadRequest::new(path(), "x")]).await.pop().map(|file| file.cause));
+        failures.extend(
+            backend.upload_files(cx, vec![FileUploadRequest::new(path(), "x")]).await.pop().map(|file| file.cause),
+        );
         failures.extend(backend.download_files(cx, vec![path()]).await.pop().map(|file| file.cause));
         assert_eq!(failures.iter().flatten().map(Error::kind).collect::<Vec<_>>(), [ErrorKind::InvalidPath; 2], "{at}");
         let answers = [

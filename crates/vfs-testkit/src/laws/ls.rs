@@ -1,6 +1,6 @@
 //! Directory listings.
 
-use vfs_core::{ErrorKind, LsRequest, Truncation, UploadRequest};
+use vfs_core::{ErrorKind, FileUploadRequest, LsRequest, TruncationReason};
 
 use super::LawResult;
 use super::law_helpers::cx;
@@ -77,8 +77,8 @@ async fn a_depth_limit_ends_a_listing_and_is_reported(t: &Target) -> LawResult {
     t.put_each(&["/a/b/c/d", "/e"]).await?;
     let one_level = LsRequest::new(t.base.clone());
     for (depth, expected, truncated) in [
-        (1, &["/a", "/e"][..], Some(Truncation::Depth)),
-        (2, &["/a", "/a/b", "/e"], Some(Truncation::Depth)),
+        (1, &["/a", "/e"][..], Some(TruncationReason::Depth)),
+        (2, &["/a", "/a/b", "/e"], Some(TruncationReason::Depth)),
         (4, &["/a", "/a/b", "/a/b/c", "/a/b/c/d", "/e"], None),
         (u32::MAX, &["/a", "/a/b", "/a/b/c", "/a/b/c/d", "/e"], None),
     ] {
@@ -98,17 +98,17 @@ async fn a_limit_ends_a_listing_and_is_reported(t: &Target) -> LawResult {
         let listing = t.ls(request.clone().limit(limit as u64)).await?;
         let shown = limit.min(all.len());
         assert_eq!(t.names(&listing.entries), all[..shown]);
-        assert_eq!(listing.truncated, (limit < all.len()).then_some(Truncation::Limit), "{limit}");
+        assert_eq!(listing.truncated, (limit < all.len()).then_some(TruncationReason::Limit), "{limit}");
     }
     assert_eq!(t.ls(request.limit(u64::MAX)).await?.entries.len(), all.len());
     let one_level = t.ls(LsRequest::new(t.path("/a")).limit(1)).await?;
     assert_eq!(t.names(&one_level.entries), ["/a/b"]);
-    assert_eq!(one_level.truncated, Some(Truncation::Limit));
+    assert_eq!(one_level.truncated, Some(TruncationReason::Limit));
     Ok(())
 }
 
 async fn a_thousand_entries_are_listed(t: &Target) -> LawResult {
-    let uploads = (0..1000).map(|n| UploadRequest::new(t.path(&format!("/d/{n:04}")), "x")).collect();
+    let uploads = (0..1000).map(|n| FileUploadRequest::new(t.path(&format!("/d/{n:04}")), "x")).collect();
     for answer in t.backend.upload_files(&cx(), uploads).await {
         assert_eq!(answer.error, None);
     }

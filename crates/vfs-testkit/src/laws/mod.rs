@@ -8,7 +8,7 @@ use std::fmt;
 use futures::future::BoxFuture;
 use vfs_core::Error;
 
-use crate::harness::{count, flatten};
+use crate::law_runner::{count, flatten};
 use crate::law_tier::LawTier;
 use crate::target::{Need, Target};
 
@@ -60,7 +60,7 @@ macro_rules! laws {
 }
 
 mod cancellation;
-mod chunked_files;
+mod chunked_io;
 mod copy;
 mod delete;
 mod download;
@@ -74,12 +74,12 @@ mod grep_limits;
 mod grep_matches;
 mod grep_scope;
 mod grep_stream;
+mod idempotency;
 mod law_helpers;
 mod links;
 mod ls;
 mod namespace;
 mod open_tree;
-mod operation_ids;
 mod paths;
 mod read;
 mod read_window;
@@ -103,8 +103,8 @@ const TABLES: &[&[Law]] = &[
     read_window::LAWS,
     write::LAWS,
     write_race::LAWS,
-    chunked_files::LAWS,
-    operation_ids::LAWS,
+    chunked_io::LAWS,
+    idempotency::LAWS,
     edit::LAWS,
     edit_text::LAWS,
     delete::LAWS,

@@ -5,7 +5,7 @@ use std::fmt;
 use futures::future::BoxFuture;
 
 use super::LawResult;
-use crate::harness::{count, flatten};
+use crate::law_runner::{count, flatten};
 use crate::namespace_factory::NamespaceFactory;
 
 /// One check of one numbered behaviour of a namespace.

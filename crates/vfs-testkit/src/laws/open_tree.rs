@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 use vfs_core::search::EntryKinds;
-use vfs_core::tree::{ChildKind, Directory, OpenTreeRequest, SearchableContent, Tree, TreeEntry, TreeUse};
+use vfs_core::tree::{ChildKind, Directory, LookupResult, OpenTreeRequest, SearchableContent, Tree, TreeUse};
 use vfs_core::{ErrorKind, FileInfo, GlobRequest, LsRequest, ResolveRequest, ResolveResult, Result, VfsPath};
 
 use super::LawResult;
@@ -128,7 +128,7 @@ async fn a_lent_tree_opens_the_files(t: &Target) -> LawResult {
     let (tree, file, base) = (open_tree(t, "/d/a b", TreeUse::Grep).await?, t.path("/d/a b"), t.base.clone());
     looking(move || {
         let entry = Arc::clone(&tree).lookup(&file)?;
-        let TreeEntry::File { dir, name } = entry else { panic!("a file is found as a file, not as a directory") };
+        let LookupResult::File { dir, name } = entry else { panic!("a file is found as a file, not as a directory") };
         assert_eq!((name.as_str(), content(&*dir, &name)?), ("a b", "/d/a b\n".into()));
         assert!(directory(&tree, &base)?.open_file("d", ChildKind::File).is_err(), "a directory is no file");
         Ok(())

@@ -2,7 +2,7 @@
 
 use vfs_core::error::ErrorDetail;
 use vfs_core::text::Encoding;
-use vfs_core::{Content, ErrorKind, ReadRequest, Result, Truncation, WriteMode, WriteRequest};
+use vfs_core::{Content, ErrorKind, ReadRequest, Result, TruncationReason, WriteMode, WriteRequest};
 
 use super::LawResult;
 use super::law_helpers::ends;
@@ -37,7 +37,7 @@ async fn a_window_skips_and_takes_lines(t: &Target) -> LawResult {
         let what = format!("offset {offset} limit {limit}");
         assert_eq!(result.content.as_text(), Some(text), "{what}");
         assert_eq!((result.start_line, result.end_line, result.next_offset), (first, last, next), "{what}");
-        assert_eq!(result.truncated, next.map(|_| Truncation::Limit), "{what}");
+        assert_eq!(result.truncated, next.map(|_| TruncationReason::Limit), "{what}");
         assert!(result.total_lines.is_none_or(|total| total == 5), "{what}");
     }
     Ok(())
@@ -74,7 +74,7 @@ async fn an_offset_past_the_end_is_refused_with_the_number_of_lines(t: &Target) 
 async fn a_limit_of_zero_is_empty_and_truncated(t: &Target) -> LawResult {
     t.put("/a.txt", "one\ntwo\n").await?;
     let result = t.read(ReadRequest::new(t.path("/a.txt")).lines(1, 0)).await?;
-    assert_eq!((result.content.as_text(), result.truncated), (Some(""), Some(Truncation::Limit)));
+    assert_eq!((result.content.as_text(), result.truncated), (Some(""), Some(TruncationReason::Limit)));
     assert_eq!((result.start_line, result.end_line, result.next_offset), (2, 1, Some(1)));
     Ok(())
 }
@@ -157,7 +157,7 @@ async fn a_huge_line_is_cut_with_the_position_to_continue(t: &Target) -> LawResu
     t.put("/a.txt", content.clone()).await?;
     let result = t.read(ReadRequest::new(t.path("/a.txt")).limit(1).max_bytes(1000)).await?;
     assert_eq!(result.content.as_text().map(str::len), Some(1000));
-    assert_eq!((result.truncated, result.next_byte), (Some(Truncation::LongLine), Some(1000)));
+    assert_eq!((result.truncated, result.next_byte), (Some(TruncationReason::LongLine), Some(1000)));
     assert_eq!((result.start_line, result.end_line), (1, 1));
     assert_eq!(read_on(t, "/a.txt", 300_000).await?, content.as_bytes());
     Ok(())
@@ -171,7 +171,7 @@ async fn a_read_without_limits_is_bounded(t: &Target) -> LawResult {
     t.write(WriteRequest::new(t.path("/big.txt"), line.repeat(2 << 10)).mode(WriteMode::Append)).await?;
     let bounded = ends("a bounded read", t.read(ReadRequest::new(t.path("/big.txt")))).await?;
     assert!(bounded.content.as_bytes().len() as u64 <= ReadRequest::DEFAULT_MAX_BYTES);
-    assert_eq!((bounded.truncated, bounded.next_offset), (Some(Truncation::MaxBytes), Some(16 << 10)));
+    assert_eq!((bounded.truncated, bounded.next_offset), (Some(TruncationReason::MaxBytes), Some(16 << 10)));
     Ok(())
 }
 

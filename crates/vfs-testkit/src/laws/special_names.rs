@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, GlobRequest, GrepRequest, LsRequest, RenameRequest, Result, UploadRequest,
+    CopyRequest, DeleteRequest, EditRequest, FileUploadRequest, GlobRequest, GrepRequest, LsRequest, RenameRequest,
+    Result,
 };
 
 use super::LawResult;
@@ -153,7 +154,7 @@ async fn ordinary_names_are_searched(t: &Target) -> LawResult {
 
 async fn ordinary_names_are_uploaded_and_downloaded(t: &Target) -> LawResult {
     let paths: Vec<_> = ordinary_names().iter().map(|name| t.path(&format!("/d/{name}"))).collect();
-    let uploads = paths.iter().map(|path| UploadRequest::new(path.clone(), path.as_str().to_owned())).collect();
+    let uploads = paths.iter().map(|path| FileUploadRequest::new(path.clone(), path.as_str().to_owned())).collect();
     for answer in t.backend.upload_files(&cx(), uploads).await {
         assert_eq!(answer.error, None, "{answer:?}");
     }

@@ -1,10 +1,10 @@
 //! Metadata of files and directories, and versions.
 
 use chrono::{TimeDelta, Utc};
-use vfs_core::backend::Access;
+use vfs_core::backend::AccessMode;
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, LsRequest, ReadRequest, RenameRequest,
-    UploadRequest, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, GlobRequest, LsRequest, ReadRequest,
+    RenameRequest, WriteMode, WriteRequest,
 };
 
 use super::LawResult;
@@ -77,7 +77,7 @@ async fn below_a_file_there_is_no_directory(t: &Target) -> LawResult {
     t.refused(t.delete(DeleteRequest::new(below())).await, NotADirectory);
     t.refused(t.rename(RenameRequest::new(t.path("/g"), below())).await, NotADirectory);
     t.refused(t.copy(CopyRequest::new(t.path("/g"), below())).await, NotADirectory);
-    let upload = t.backend.upload_files(&cx(), vec![UploadRequest::new(below(), "x")]).await;
+    let upload = t.backend.upload_files(&cx(), vec![FileUploadRequest::new(below(), "x")]).await;
     assert_eq!(upload[0].cause.as_ref().map(vfs_core::Error::kind), Some(NotADirectory));
     assert_eq!(t.tree().await?, ["/f", "/g"]);
     assert_eq!(t.text("/f").await?, "a file\n");
@@ -108,7 +108,7 @@ async fn every_operation_returns_the_same_version(t: &Target) -> LawResult {
     assert_eq!(downloaded[0].version.as_ref(), Some(&written));
     let edited = t.edit(EditRequest::new(path.clone(), "one", "two")).await?.version;
     assert_eq!(t.stat("/d/a.txt").await?.version, Some(edited));
-    let uploaded = t.backend.upload_files(&cx(), vec![UploadRequest::new(path, "three\n")]).await;
+    let uploaded = t.backend.upload_files(&cx(), vec![FileUploadRequest::new(path, "three\n")]).await;
     assert!(uploaded[0].version.is_some());
     assert_eq!(t.stat("/d/a.txt").await?.version, uploaded[0].version);
     Ok(())
@@ -163,7 +163,7 @@ async fn an_emptied_directory_disappears(t: &Target) -> LawResult {
 
 async fn capabilities_match_what_can_be_done(t: &Target) -> LawResult {
     let capabilities = t.backend.capabilities(&t.base);
-    assert_eq!(capabilities.access, Access::ReadWrite, "the laws need a backend that can be written");
+    assert_eq!(capabilities.access, AccessMode::ReadWrite, "the laws need a backend that can be written");
     assert!(capabilities.max_file_size >= 16 << 20, "files of 16 MiB can be stored");
     t.put("/a.txt", "x").await?;
     assert_eq!(t.backend.capabilities(&t.path("/a.txt")).max_file_size, capabilities.max_file_size);

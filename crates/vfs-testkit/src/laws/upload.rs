@@ -1,7 +1,7 @@
 //! Uploads.
 
 use vfs_core::transfer::FileOperationError;
-use vfs_core::{Error, ErrorKind, FileUploadResponse, UploadRequest};
+use vfs_core::{Error, ErrorKind, FileUploadRequest, FileUploadResponse};
 
 use super::LawResult;
 use super::law_helpers::cx;
@@ -16,7 +16,7 @@ laws! { "upload" in Storage:
 }
 
 async fn upload(t: &Target, files: &[(&str, &[u8])]) -> Vec<FileUploadResponse> {
-    let files = files.iter().map(|(path, content)| UploadRequest::new(t.path(path), content.to_vec())).collect();
+    let files = files.iter().map(|(path, content)| FileUploadRequest::new(t.path(path), content.to_vec())).collect();
     t.backend.upload_files(&cx(), files).await
 }
 

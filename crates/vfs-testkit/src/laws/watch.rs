@@ -9,9 +9,9 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::poll_immediate;
 use futures::stream::BoxStream;
-use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
+use vfs_core::watch::{Change, WatchCursor, WatchEvent, WatchRequest};
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, ErrorKind, OpContext, RenameRequest, Result, UploadRequest, Version,
+    CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, OpContext, RenameRequest, Result, Version,
 };
 
 use super::LawResult;
@@ -96,7 +96,7 @@ impl WatchSubscriber<'_> {
         }
     }
 
-    async fn expect(&mut self, expected: Change) -> Result<Cursor> {
+    async fn expect(&mut self, expected: Change) -> Result<WatchCursor> {
         let event = self.next().await?;
         assert_eq!(event.change, expected);
         Ok(event.cursor)
@@ -155,7 +155,7 @@ async fn every_change_of_a_file_is_reported_with_its_version(t: &Target) -> LawR
     t.copy(CopyRequest::new(t.path("/b"), t.path("/dir/c"))).await?;
     let copied = t.stat("/dir/c").await?.version.expect("a file has one");
     feed.expect(t.created("/dir/c", &copied)).await?;
-    let uploads = vec![UploadRequest::new(t.path("/u"), "uploaded")];
+    let uploads = vec![FileUploadRequest::new(t.path("/u"), "uploaded")];
     let answers = t.backend.upload_files(&OpContext::new(), uploads).await;
     feed.expect(t.created("/u", answers[0].version.as_ref().expect("it was written"))).await?;
     t.delete(DeleteRequest::new(t.path("/b"))).await?;
@@ -218,7 +218,7 @@ async fn missed_changes_are_an_overflow(t: &Target) -> LawResult {
         .flat_map(|number| (0..FILES).map(move |file| (number, file)))
         .map(|(number, file)| t.path(&format!("/dir-{number}/f{file}")))
         .collect();
-    let uploads = names[..FILES].iter().map(|name| UploadRequest::new(name.clone(), "x")).collect();
+    let uploads = names[..FILES].iter().map(|name| FileUploadRequest::new(name.clone(), "x")).collect();
     let answers = t.backend.upload_files(&OpContext::new(), uploads).await;
     assert!(answers.iter().all(|answer| answer.error.is_none()), "they are written");
     // A copy of a directory is many changes for the cost of a few if a store makes them in one batch.
@@ -294,7 +294,7 @@ async fn a_feed_ends_at_its_deadline(t: &Target) -> LawResult {
 
 async fn an_invalid_cursor_is_refused(t: &Target) -> LawResult {
     for text in ["", "never given", "\u{0}"] {
-        let request = WatchRequest::new(t.path("/dir")).since(Cursor::new(text));
+        let request = WatchRequest::new(t.path("/dir")).since(WatchCursor::new(text));
         t.watch(request).assert_ends(ErrorKind::InvalidArgument, "/dir").await;
     }
     Ok(())

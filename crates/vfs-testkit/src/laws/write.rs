@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::error::ErrorDetail;
-use vfs_core::{Content, ErrorKind, LsRequest, ReadRequest, UploadRequest, Version, WriteMode, WriteRequest};
+use vfs_core::{Content, ErrorKind, FileUploadRequest, LsRequest, ReadRequest, Version, WriteMode, WriteRequest};
 
 use super::LawResult;
 use super::law_helpers::cx;
@@ -158,7 +158,7 @@ async fn a_write_sets_the_time_that_it_is_given(t: &Target) -> LawResult {
     t.write(write("three", WriteMode::IfVersion(version)).modified_at(long_ago(999_999))).await?;
     assert_modified_at(t, "/d/a.txt", long_ago(999_999)).await?;
 
-    let upload = UploadRequest::new(t.path("/d/b.txt"), "four").modified_at(long_ago(7));
+    let upload = FileUploadRequest::new(t.path("/d/b.txt"), "four").modified_at(long_ago(7));
     let answer = t.backend.upload_files(&cx(), vec![upload]).await.remove(0);
     assert_eq!((answer.cause, answer.version), (None, t.stat("/d/b.txt").await?.version));
     assert_modified_at(t, "/d/b.txt", long_ago(7)).await?;
@@ -184,8 +184,8 @@ async fn a_time_that_cannot_be_set_is_refused(t: &Target) -> LawResult {
     let request = WriteRequest::new(t.path("/a.txt"), "x").modified_at(long_ago(0));
     t.refused(t.write(request).await, ErrorKind::Unsupported);
     let files = vec![
-        UploadRequest::new(t.path("/b.txt"), "x").modified_at(long_ago(0)),
-        UploadRequest::new(t.path("/c.txt"), "x"),
+        FileUploadRequest::new(t.path("/b.txt"), "x").modified_at(long_ago(0)),
+        FileUploadRequest::new(t.path("/c.txt"), "x"),
     ];
     let answers = t.backend.upload_files(&cx(), files).await;
     let kinds: Vec<_> = answers.iter().map(|answer| answer.cause.as_ref().map(vfs_core::Error::kind)).collect();

@@ -7,7 +7,7 @@ use vfs_core::{
     Backend, EditRequest, Error, ErrorKind, OpContext, ReadRequest, Result, VfsPath, WriteMode, WriteRequest,
 };
 
-use crate::harness::run;
+use crate::law_runner::run;
 use crate::target::Target;
 
 /// Lets `tasks` tasks make `changes` changes each to one file, and checks at the end that the file has every acknowledged

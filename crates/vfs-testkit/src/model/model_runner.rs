@@ -9,7 +9,7 @@ use vfs_core::{
 
 use super::model_step::{ExistingTargetMode, ModelStep};
 use super::reference_model::{EmptyDirectories, PermittedErrors, ReferenceModel, edit};
-use crate::harness::run;
+use crate::law_runner::run;
 use crate::target::Target;
 
 /// Runs `steps` on `target` and on the reference, and compares each result, and at the end all files.

@@ -7,7 +7,7 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 
-use crate::harness::{count, flatten};
+use crate::law_runner::{count, flatten};
 use crate::law_tier::LawTier;
 use crate::laws::LawResult;
 

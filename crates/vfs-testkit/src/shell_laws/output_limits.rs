@@ -15,10 +15,10 @@ shell_laws! { "bounds":
     "XB6" has() with_a_limit_of_zero_output_is_only_counted,
     "XB7" has() a_cut_is_between_characters,
     "XB8" has() the_greatest_limit_keeps_all,
-    "XB9" has(FullOutput) all_output_is_in_a_file_by_request in Wrapper,
-    "XB10" has(FullOutput) each_command_has_a_file_of_its_own,
-    "XB11" has(FullOutput, Processes) output_before_a_timeout_is_in_the_file,
-    "XB12" lacks(FullOutput) an_unsupported_file_of_all_output_is_refused,
+    "XB9" has(FullOutputMode) all_output_is_in_a_file_by_request in Wrapper,
+    "XB10" has(FullOutputMode) each_command_has_a_file_of_its_own,
+    "XB11" has(FullOutputMode, Processes) output_before_a_timeout_is_in_the_file,
+    "XB12" lacks(FullOutputMode) an_unsupported_file_of_all_output_is_refused,
 }
 
 /// Asserts that `output` is `whole`, cut to `limit` bytes.

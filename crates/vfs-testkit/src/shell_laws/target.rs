@@ -33,7 +33,7 @@ pub enum ShellFeature {
     /// Commands run in a terminal by request.
     Terminal,
     /// All output is written to a file by request.
-    FullOutput,
+    FullOutputMode,
     /// A command has the environment of the serving process by request.
     InheritedEnvironment,
     /// Commands are processes of a system, with its base tools: `mkfifo`, `kill`, `chmod`, `yes`.
@@ -56,7 +56,7 @@ impl ShellFeature {
         ShellFeature::Streaming,
         ShellFeature::Background,
         ShellFeature::Terminal,
-        ShellFeature::FullOutput,
+        ShellFeature::FullOutputMode,
         ShellFeature::InheritedEnvironment,
         ShellFeature::Processes,
         ShellFeature::Sessions,
@@ -72,7 +72,7 @@ impl ShellFeature {
             ShellFeature::Streaming => "it hands no output on before the end",
             ShellFeature::Background => "nothing runs in the background here",
             ShellFeature::Terminal => "it has no terminals",
-            ShellFeature::FullOutput => "it writes output to no file",
+            ShellFeature::FullOutputMode => "it writes output to no file",
             ShellFeature::InheritedEnvironment => "it passes no environment on",
             ShellFeature::Processes => "its commands are no processes",
             ShellFeature::Sessions => "what leaves the session of its command is beyond its reach",
@@ -89,7 +89,7 @@ impl ShellFeature {
             ShellFeature::Streaming => "it streams",
             ShellFeature::Background => "it has a background",
             ShellFeature::Terminal => "it has terminals",
-            ShellFeature::FullOutput => "it writes output to files",
+            ShellFeature::FullOutputMode => "it writes output to files",
             ShellFeature::InheritedEnvironment => "it passes its environment on",
             ShellFeature::Processes => "its commands are processes",
             ShellFeature::Sessions => "it reaches other sessions",

@@ -3,7 +3,7 @@
 use libtest_mimic::{Completion, Failed, Trial};
 
 use super::{SHELL, ShellFactory, ShellLaw};
-use crate::harness::run_law;
+use crate::law_runner::run_law;
 
 /// Returns every law of the factory's [tier](crate::LawTier) as a trial `shell::subject::law`, each on a fresh backend and a runtime of
 /// its own.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::future::{Either, select};
 use futures::stream::{self, BoxStream, StreamExt};
 use vfs_core::shell::{
-    BaseEnvironment, CommandExit, FullOutput, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, RunMode,
+    BaseEnvironment, CommandExit, FullOutputMode, JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, RunMode,
     StopJobRequest, TerminalSize,
 };
 use vfs_core::{
@@ -93,13 +93,13 @@ impl BrokenShell {
             Fault::GivesNothingToRead => req.stdin = None,
             Fault::TakesAnyTime if req.timeout == Some(Duration::ZERO) => req.timeout = None,
             Fault::WaitsForAll => req.command.push_str("\nwait"),
-            Fault::WritesNoFile => req.full_output = FullOutput::Dropped,
+            Fault::WritesNoFile => req.full_output = FullOutputMode::Dropped,
             Fault::KeepsTheHead | Fault::KeepsTheTail => req.max_output_bytes = Some(u64::MAX),
             Fault::IgnoresTerminals => req.terminal = None,
             Fault::AlwaysHasATerminal => req.terminal = Some(req.terminal.unwrap_or_default()),
             Fault::WaitsForTheBackground => req.run = RunMode::Foreground,
             Fault::DropsWhatItCannot => {
-                req.full_output = FullOutput::Dropped;
+                req.full_output = FullOutputMode::Dropped;
                 req.terminal = None::<TerminalSize>;
                 req.base_env = BaseEnvironment::Clean;
             }

@@ -111,7 +111,7 @@ fn target(fault: Fault) -> ShellTarget {
     let target = ShellTarget::new(target).without(&[ShellFeature::SamePaths]);
     match fault {
         Fault::DropsWhatItCannot => {
-            target.without(&[ShellFeature::FullOutput, ShellFeature::Terminal, ShellFeature::InheritedEnvironment])
+            target.without(&[ShellFeature::FullOutputMode, ShellFeature::Terminal, ShellFeature::InheritedEnvironment])
         }
         _ => target,
     }

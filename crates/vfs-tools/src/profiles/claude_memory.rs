@@ -10,7 +10,7 @@ mod wording;
 use vfs_core::VfsPath;
 
 use self::action::{MemoryAction, MemoryCommand};
-use super::claude::{
+use super::claude_common::{
     self, FILE_TEXT, INSERT_LINE, INSERT_TEXT, NEW_STR, OLD_STR, PATH, VIEW_RANGE, needed_path, needed_text, short_path,
 };
 use crate::action::Action;
@@ -70,16 +70,16 @@ pub(crate) fn root() -> VfsPath {
 
 fn action(arguments: &Arguments) -> Result<Box<dyn Action>, ArgumentError> {
     let path = |name| memory_path(needed_path(arguments, name)?);
-    let command = match claude::command(arguments) {
+    let command = match claude_common::command(arguments) {
         "create" => MemoryCommand::Create { path: path("path")?, text: needed_text(arguments, "file_text")? },
-        "str_replace" => MemoryCommand::Replace(claude::replacement(arguments, path("path")?)?),
+        "str_replace" => MemoryCommand::Replace(claude_common::replacement(arguments, path("path")?)?),
         "insert" => {
-            let (line, text) = claude::inserted(arguments)?;
+            let (line, text) = claude_common::inserted(arguments)?;
             MemoryCommand::Insert { path: path("path")?, line, text }
         }
         "delete" => MemoryCommand::Delete { path: path("path")? },
         "rename" => MemoryCommand::Rename { from: path("old_path")?, to: path("new_path")? },
-        _ => MemoryCommand::View { path: path("path")?, range: claude::view_range(arguments) },
+        _ => MemoryCommand::View { path: path("path")?, range: claude_common::view_range(arguments) },
     };
     let root = root();
     let refused = match &command {

@@ -8,7 +8,7 @@ mod action;
 use vfs_core::VfsPath;
 
 use self::action::{EditorAction, EditorCommand};
-use super::claude::{
+use super::claude_common::{
     self, FILE_TEXT, INSERT_LINE, INSERT_TEXT, NEW_STR, OLD_STR, PATH, VIEW_RANGE, needed_path, needed_text,
 };
 use crate::action::Action;
@@ -53,14 +53,14 @@ pub(crate) const TOOLS: &[ToolDefinition] = &[ToolDefinition {
 
 fn action(arguments: &Arguments) -> Result<Box<dyn Action>, ArgumentError> {
     let path: VfsPath = needed_path(arguments, "path")?;
-    let command = match claude::command(arguments) {
+    let command = match claude_common::command(arguments) {
         "create" => EditorCommand::Create { text: needed_text(arguments, "file_text")? },
-        "str_replace" => EditorCommand::Replace(claude::replacement(arguments, path.clone())?),
+        "str_replace" => EditorCommand::Replace(claude_common::replacement(arguments, path.clone())?),
         "insert" => {
-            let (line, text) = claude::inserted(arguments)?;
+            let (line, text) = claude_common::inserted(arguments)?;
             EditorCommand::Insert { line, text }
         }
-        _ => EditorCommand::View { range: claude::view_range(arguments) },
+        _ => EditorCommand::View { range: claude_common::view_range(arguments) },
     };
     Ok(Box::new(EditorAction { path, command }))
 }

@@ -1,7 +1,7 @@
 //! Our own tools: short plain text within a budget; what exceeds it is summarised.
 
 mod changed_lines;
-mod definitions;
+mod counts_by_directory;
 mod edit;
 mod edit_plan;
 mod enclosing_lines;
@@ -16,7 +16,7 @@ mod page;
 mod read;
 mod run;
 mod search;
-mod summary;
+mod symbol_definitions;
 mod write;
 
 pub(crate) use self::large_text::placeholder;

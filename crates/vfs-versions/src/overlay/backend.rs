@@ -7,20 +7,20 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use tokio::sync::{Mutex, MutexGuard};
-use vfs_core::backend::{Access, Mutations};
+use vfs_core::backend::{AccessMode, MutationMode};
 use vfs_core::chunks::BufferedWriter;
-use vfs_core::edit::EditMode;
+use vfs_core::edit::ApplyMode;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::operation::UnaryRequest;
 use vfs_core::path::{MapPaths, PathMapping};
-use vfs_core::transfer::DownloadRequest;
+use vfs_core::transfer::FileDownloadRequest;
 use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
-    ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell, Snapshots, StatRequest,
-    StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult, edit,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter, GlobRequest,
+    GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext,
+    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result,
+    Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult, edit,
 };
 use vfs_search::{Pool, run_until_cancelled};
 
@@ -249,7 +249,7 @@ impl Backend for OverlayBackend {
         capabilities.links = base.links;
         capabilities.set_times = false;
         capabilities.max_file_size = capabilities.max_file_size.min(base.max_file_size);
-        (capabilities.access, capabilities.mutations) = (Access::ReadWrite, Mutations::InPlace);
+        (capabilities.access, capabilities.mutations) = (AccessMode::ReadWrite, MutationMode::InPlace);
         capabilities
     }
 
@@ -301,7 +301,7 @@ impl Backend for OverlayBackend {
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
         edit::check(&req)?;
         let path = req.path.clone();
-        if req.mode == EditMode::DryRun {
+        if req.mode == ApplyMode::DryRun {
             return self.state().draft().edit(cx, req).await;
         }
         self.mutate(cx, &path, async |draft| draft.edit(cx, req).await).await
@@ -345,7 +345,7 @@ impl Backend for OverlayBackend {
         vfs_search::grep_stream_in_tree(Pool::global().clone(), tree, cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
         let mut responses = Vec::with_capacity(files.len());
         for file in files {
             let path = file.path.clone();
@@ -358,7 +358,7 @@ impl Backend for OverlayBackend {
     async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
         let mut responses = Vec::with_capacity(paths.len());
         for path in paths {
-            let response = self.read_with(cx, &path, DownloadRequest::new(path.clone())).await;
+            let response = self.read_with(cx, &path, FileDownloadRequest::new(path.clone())).await;
             let response = response.map_err(|error| error.or_path(&path));
             responses.push(response.unwrap_or_else(|error| FileDownloadResponse::failed(path, error)));
         }

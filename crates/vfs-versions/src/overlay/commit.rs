@@ -1,11 +1,11 @@
 //! Commit of an overlay: its changes applied to the base, with conflict detection.
 
-use vfs_core::snapshots::DiffResult;
+use vfs_core::snapshots::SnapshotDiffResult;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
 use super::backend::OverlayBackend;
 use super::commit_plan::{CommitConflict, PlannedChange, file_change, plan};
-use super::commit_steps::CommitSteps;
+use super::commit_steps::CommitExecutor;
 use super::overlay_persistence::commit_recovery::CommitOwner;
 use super::overlay_persistence::overlay_manifest_file::at_root;
 use super::overlay_state::OverlayState;
@@ -15,7 +15,7 @@ use super::overlay_state::OverlayState;
 #[non_exhaustive]
 pub enum CommitResult {
     /// The base has all changes now, and the overlay none.
-    Applied(DiffResult),
+    Applied(SnapshotDiffResult),
     /// The base was changed at these paths since they were changed in the overlay; nothing was applied.
     Conflicts(Vec<CommitConflict>),
 }
@@ -68,7 +68,7 @@ impl OverlayBackend {
             if let Some(persistence) = persistence {
                 persistence.file.check_finished().map_err(at_root)?;
             }
-            return Ok(CommitResult::Applied(DiffResult::default()));
+            return Ok(CommitResult::Applied(SnapshotDiffResult::default()));
         }
         let (planned, conflicts) = plan(cx, &state).await?;
         if !conflicts.is_empty() {
@@ -77,7 +77,7 @@ impl OverlayBackend {
         if let Some(persistence) = &mut persistence {
             persistence.begin(cx, &state, &planned).await.map_err(at_root)?;
         }
-        let mut steps = CommitSteps::new(&state, persistence, planned);
+        let mut steps = CommitExecutor::new(&state, persistence, planned);
         if let Err(error) = steps.apply(cx).await {
             // A caller that has given up must not leave a half-applied commit.
             return Err(self.roll_back(&cx.for_cleanup(), steps, error).await);
@@ -92,11 +92,11 @@ impl OverlayBackend {
         if let Some(persistence) = steps.persistence {
             persistence.end_applied(&cx.for_cleanup()).await.map_err(unrecorded)?;
         }
-        Ok(CommitResult::Applied(DiffResult::new(changes)))
+        Ok(CommitResult::Applied(SnapshotDiffResult::new(changes)))
     }
 
     /// Rolls back `steps` after `error`. The returned error names what could not be restored or recorded.
-    async fn roll_back(&self, cx: &OpContext, mut steps: CommitSteps<'_>, error: Error) -> Error {
+    async fn roll_back(&self, cx: &OpContext, mut steps: CommitExecutor<'_>, error: Error) -> Error {
         let mut error = error.or_path(&VfsPath::root());
         let mut recorded = match &mut steps.persistence {
             Some(persistence) => persistence.begin_rollback(cx).await,

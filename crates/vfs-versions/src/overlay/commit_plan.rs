@@ -5,10 +5,10 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use vfs_core::snapshots::{ChangeKind, FileChange};
+use vfs_core::snapshots::{SnapshotDiffEntry, SnapshotDiffKind};
 use vfs_core::{OpContext, Result, Version, VfsPath};
 
-use super::base_entry::{BaseEntry, base_entry, is_behind_link};
+use super::base_access::{BaseEntry, base_entry, is_behind_link};
 use super::overlay_state::{OverlayState, at_and_above};
 use crate::versioned_entry::{VersionedEntry, fetch_if_exists};
 
@@ -34,7 +34,7 @@ pub(super) struct PlannedChange {
 
 /// Stage of a commit in which a change is made. Changes that can be rolled back exactly come before those that cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum ApplyStage {
+enum CommitStage {
     /// A file in the way of a write is removed.
     MakeRoom,
     /// A link in the way of a write is removed.
@@ -49,13 +49,13 @@ enum ApplyStage {
 
 impl PlannedChange {
     /// Returns the stage of this change in a commit that writes the files `written`.
-    fn stage(&self, written: &BTreeSet<VfsPath>) -> ApplyStage {
+    fn stage(&self, written: &BTreeSet<VfsPath>) -> CommitStage {
         match (&self.before, &self.after) {
-            (VersionedEntry::Nothing | VersionedEntry::File(_), Some(_)) => ApplyStage::Write,
-            (VersionedEntry::Link, None) if is_in_the_way(&self.path, written) => ApplyStage::Unlink,
-            (VersionedEntry::Link, _) => ApplyStage::Links,
-            (_, None) if is_in_the_way(&self.path, written) => ApplyStage::MakeRoom,
-            (_, None) => ApplyStage::Delete,
+            (VersionedEntry::Nothing | VersionedEntry::File(_), Some(_)) => CommitStage::Write,
+            (VersionedEntry::Link, None) if is_in_the_way(&self.path, written) => CommitStage::Unlink,
+            (VersionedEntry::Link, _) => CommitStage::Links,
+            (_, None) if is_in_the_way(&self.path, written) => CommitStage::MakeRoom,
+            (_, None) => CommitStage::Delete,
         }
     }
 }
@@ -114,14 +114,18 @@ pub(crate) async fn base_entry_below_links(
 
 /// Returns the change of the file at `path` from `before` in the base to `after` in the overlay, or `None` if they are equal. A
 /// link has no content: its removal has no diff, and if a file replaces it, all lines are new.
-pub(crate) fn file_change(path: &VfsPath, before: &BaseEntry, after: Option<(&[u8], Version)>) -> Option<FileChange> {
+pub(crate) fn file_change(
+    path: &VfsPath,
+    before: &BaseEntry,
+    after: Option<(&[u8], Version)>,
+) -> Option<SnapshotDiffEntry> {
     match before {
-        VersionedEntry::Nothing => FileChange::between(path, None, after),
-        VersionedEntry::File(file) => FileChange::between(path, Some(file.as_bytes_and_version()), after),
+        VersionedEntry::Nothing => SnapshotDiffEntry::between(path, None, after),
+        VersionedEntry::File(file) => SnapshotDiffEntry::between(path, Some(file.as_bytes_and_version()), after),
         VersionedEntry::Link => {
-            let kind = if after.is_some() { ChangeKind::Changed } else { ChangeKind::Removed };
-            let change = FileChange::new(path.clone(), kind);
-            let Some(added) = FileChange::between(path, None, after) else { return Some(change) };
+            let kind = if after.is_some() { SnapshotDiffKind::Changed } else { SnapshotDiffKind::Removed };
+            let change = SnapshotDiffEntry::new(path.clone(), kind);
+            let Some(added) = SnapshotDiffEntry::between(path, None, after) else { return Some(change) };
             Some(change.versions(None, added.after).diff(added.diff))
         }
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use vfs_core::transfer::remove_empty_dirs;
 use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath};
 
-use super::base_entry::{BaseEntry, base_entry, is_behind_link, make_room, remove_emptied, replace_in_base};
+use super::base_access::{BaseEntry, base_entry, is_behind_link, make_room, remove_emptied, replace_in_base};
 use super::commit_plan::PlannedChange;
 use super::overlay_persistence::OverlayPersistence;
 use super::overlay_state::OverlayState;
@@ -16,7 +16,7 @@ use crate::versioned_entry::VersionedEntry;
 type AppliedCommitStep = (PlannedChange, Option<Version>);
 
 /// Steps and progress of a commit.
-pub(super) struct CommitSteps<'a> {
+pub(super) struct CommitExecutor<'a> {
     state: &'a OverlayState,
     /// Record of the commit. Another process that finds the record finishes the commit as well, and the files that it applied
     /// count as applied.
@@ -29,7 +29,7 @@ pub(super) struct CommitSteps<'a> {
     pub(super) unapplied: Vec<VfsPath>,
 }
 
-impl<'a> CommitSteps<'a> {
+impl<'a> CommitExecutor<'a> {
     pub(super) fn new(
         state: &'a OverlayState,
         persistence: Option<&'a mut OverlayPersistence>,

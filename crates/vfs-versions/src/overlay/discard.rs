@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vfs_core::{Backend as _, Error, ErrorKind, LsRequest, OpContext, Result, VfsPath};
 
 use super::backend::OverlayBackend;
-use super::base_entry::is_behind_link;
+use super::base_access::is_behind_link;
 use super::overlay_state::{OverlayState, at_and_above};
 use crate::versioned_entry::fetch_if_exists;
 

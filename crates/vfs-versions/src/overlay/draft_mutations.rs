@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use bytes::{Bytes, BytesMut};
-use vfs_core::edit::EditMode;
+use vfs_core::edit::ApplyMode;
 use vfs_core::path::{MapPaths as _, PathMapping};
 use vfs_core::transfer::DeleteScope;
 use vfs_core::{
@@ -130,7 +130,7 @@ impl OverlayState {
         let (requested, mode) = (req.path.clone(), req.mode);
         req.path = path.clone();
         let mut result = self.upper.edit(cx, req).await.map_err(|error| error.with_path(&requested))?;
-        if mode == EditMode::DryRun
+        if mode == ApplyMode::DryRun
             && let Some(version) = version
         {
             result.version = version;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use vfs_core::path::PathMapping;
-use vfs_core::transfer::TransferMode;
+use vfs_core::transfer::TransferTargetMode;
 use vfs_core::{
     CopyRequest, CopyResult, Error, ErrorKind, LsRequest, OpContext, RenameRequest, RenameResult, Result, Version,
     VfsPath,
@@ -35,7 +35,7 @@ impl OverlayState {
         // Like a write, a copy to a link changes the target of the link, which is never replaced by a directory. A source that
         // cannot be found is reported by the transfer.
         let to = match (req.mode, self.find(cx, &from).await) {
-            (TransferMode::Overwrite, Ok(OverlayLookupResult::Upper(_) | OverlayLookupResult::Base(_))) => {
+            (TransferTargetMode::Overwrite, Ok(OverlayLookupResult::Upper(_) | OverlayLookupResult::Base(_))) => {
                 self.real(cx, &req.to).await?
             }
             _ => self.real_entry(cx, &req.to).await?,
@@ -86,11 +86,11 @@ impl OverlayState {
     }
 
     /// Returns whether an entry at the target `to` is replaced, or an error if it may not be.
-    async fn check_target(&self, cx: &OpContext, to: &VfsPath, is_dir: bool, mode: TransferMode) -> Result<bool> {
+    async fn check_target(&self, cx: &OpContext, to: &VfsPath, is_dir: bool, mode: TransferTargetMode) -> Result<bool> {
         let target = self.find_entry(cx, to).await?;
         let kind = match (&target, is_dir) {
             (OverlayLookupResult::Nothing, _) => return Ok(false),
-            _ if mode != TransferMode::Overwrite => ErrorKind::AlreadyExists,
+            _ if mode != TransferTargetMode::Overwrite => ErrorKind::AlreadyExists,
             (OverlayLookupResult::Directory(_), false) => ErrorKind::IsADirectory,
             (OverlayLookupResult::Directory(_), true) => {
                 let listed = self.ls(cx, LsRequest::new(to.clone()).limit(1)).await?;
@@ -126,7 +126,7 @@ struct DraftTransferOutcome {
 struct TransferPaths<'a> {
     from: &'a VfsPath,
     to: &'a VfsPath,
-    mode: TransferMode,
+    mode: TransferTargetMode,
     is_move: bool,
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use vfs_core::{Backend, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest};
 
 use self::overlay_manifest::{CommitHeader, CommitRecord, CommitStep, OverlayManifest, random_id};
-use self::overlay_manifest_file::{OverlayManifestFile, PersistenceMode};
+use self::overlay_manifest_file::{OverlayManifestFile, PersistenceScope};
 use super::commit_plan::PlannedChange;
 use super::overlay_state::OverlayState;
 use crate::content_store::ObjectId;
@@ -34,20 +34,20 @@ struct StoredObjectIds {
 impl OverlayPersistence {
     /// Returns the persistence of all changes.
     pub(super) fn new(backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
-        Self::with_scope(backend, directory, PersistenceMode::Changes)
+        Self::with_scope(backend, directory, PersistenceScope::Changes)
     }
 
     /// Returns the persistence of commits in progress: a journal.
     pub(super) fn for_commits(backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
-        Self::with_scope(backend, directory, PersistenceMode::Commits)
+        Self::with_scope(backend, directory, PersistenceScope::Commits)
     }
 
-    fn with_scope(backend: Arc<dyn Backend>, directory: VfsPath, scope: PersistenceMode) -> Self {
+    fn with_scope(backend: Arc<dyn Backend>, directory: VfsPath, scope: PersistenceScope) -> Self {
         Self { file: OverlayManifestFile::new(backend, directory, scope), stored: StoredObjectIds::default() }
     }
 
     pub(super) fn is_journal(&self) -> bool {
-        self.file.scope == PersistenceMode::Commits
+        self.file.scope == PersistenceScope::Commits
     }
 
     /// Returns `empty` with the stored changes. An interrupted commit is finished first.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
-use vfs_core::links::is_link;
+use vfs_core::is_link::is_link;
 use vfs_core::operation::UnaryRequest as _;
 use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
 use vfs_core::{

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use vfs_core::path::PathMapping;
-use vfs_core::tree::{ChildKind, Directory, Listing, SearchableContent, Sketch, Tree, TreeEntry};
+use vfs_core::tree::{ChildKind, Directory, Listing, LookupResult, SearchableContent, Sketch, Tree};
 use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, VfsPath};
 
 use super::overlay_state::OverlayState;
@@ -47,33 +47,33 @@ impl OverlayTree {
     }
 
     /// Looks up `real`, a path without links, for a caller that requested `path`.
-    fn lookup_real(self: &Arc<Self>, real: VfsPath, path: &VfsPath) -> Result<TreeEntry> {
+    fn lookup_real(self: &Arc<Self>, real: VfsPath, path: &VfsPath) -> Result<LookupResult> {
         let file = |upper, base, name| {
             let at = real.parent().unwrap_or_default();
             let dir = OverlayDirectory { tree: Arc::clone(self), path: at, requested: None, upper, base };
-            Ok(TreeEntry::File { dir: Arc::new(dir), name })
+            Ok(LookupResult::File { dir: Arc::new(dir), name })
         };
         let upper = match Arc::clone(&self.upper).lookup(&real) {
-            Ok(TreeEntry::Directory(dir)) => Some(dir),
-            Ok(TreeEntry::File { dir, name }) => return file(Some(dir), None, name),
+            Ok(LookupResult::Directory(dir)) => Some(dir),
+            Ok(LookupResult::File { dir, name }) => return file(Some(dir), None, name),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
         let base = if self.state.is_hidden(&real) { None } else { Some(Arc::clone(&self.base).lookup(&real)) };
         let base = match (base, &upper) {
-            (Some(Ok(TreeEntry::Directory(dir))), _) => Some(dir),
-            (Some(Ok(TreeEntry::File { dir, name })), None) => return file(None, Some(dir), name),
+            (Some(Ok(LookupResult::Directory(dir))), _) => Some(dir),
+            (Some(Ok(LookupResult::File { dir, name })), None) => return file(None, Some(dir), name),
             // A written entry replaces a file of the base, but not a directory that cannot be read.
             (Some(Err(error)), upper) if upper.is_none() || !error.is_absence() => return Err(error),
             (None, None) => return Err(Error::not_found(&real)),
             _ => None,
         };
-        Ok(TreeEntry::Directory(OverlayDirectory::new(self, real, path, upper, base)))
+        Ok(LookupResult::Directory(OverlayDirectory::new(self, real, path, upper, base)))
     }
 }
 
 impl Tree for OverlayTree {
-    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult> {
         self.real(path).and_then(|real| self.lookup_real(real, path)).map_err(|error| error.with_path(path))
     }
 }
@@ -165,12 +165,12 @@ impl OverlayDirectory {
             return Ok(None);
         }
         let changed = match Arc::clone(&self.tree.upper).lookup(&target) {
-            Ok(TreeEntry::File { dir, name }) => ChangedLinkTarget::File(dir, name),
+            Ok(LookupResult::File { dir, name }) => ChangedLinkTarget::File(dir, name),
             // A directory that both sides have is described as the one of the base.
-            Ok(TreeEntry::Directory(_)) if state.is_hidden(&target) || base.follow_link(name).is_err() => {
+            Ok(LookupResult::Directory(_)) if state.is_hidden(&target) || base.follow_link(name).is_err() => {
                 ChangedLinkTarget::Directory
             }
-            Ok(TreeEntry::Directory(_)) => return Ok(None),
+            Ok(LookupResult::Directory(_)) => return Ok(None),
             Err(error) if error.is_absence() && !state.is_hidden(&target) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -291,19 +291,19 @@ mod tests {
     use super::*;
 
     /// A tree, or its root, whose directory `d` cannot be opened.
-    struct Closed<T: ?Sized>(Arc<T>);
+    struct WithUnreadableDir<T: ?Sized>(Arc<T>);
 
-    impl Tree for Closed<dyn Tree> {
-        fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+    impl Tree for WithUnreadableDir<dyn Tree> {
+        fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult> {
             match Arc::clone(&self.0).lookup(path)? {
                 _ if path.as_str() == "/d" => Err(Error::of(ErrorKind::PermissionDenied)),
-                TreeEntry::Directory(dir) => Ok(TreeEntry::Directory(Arc::new(Closed(dir)))),
+                LookupResult::Directory(dir) => Ok(LookupResult::Directory(Arc::new(WithUnreadableDir(dir)))),
                 file => Ok(file),
             }
         }
     }
 
-    impl Directory for Closed<dyn Directory> {
+    impl Directory for WithUnreadableDir<dyn Directory> {
         fn list(&self) -> Result<Listing> {
             self.0.list()
         }
@@ -337,7 +337,7 @@ mod tests {
         state.upper.create_text("/d/new", "new").await?;
         state.upper.create_text("/made/new", "new").await?;
         let root = || OpenTreeRequest::new(VfsPath::root(), TreeUse::List);
-        let closed = Closed(vfs_search::open_tree(&state.base, &cx, root()).await?);
+        let closed = WithUnreadableDir(vfs_search::open_tree(&state.base, &cx, root()).await?);
         let upper: Arc<dyn Backend> = Arc::new(state.upper.clone());
         let upper = vfs_search::open_tree(&upper, &cx, root()).await?;
         let tree = Arc::new(OverlayTree { state, upper, base: Arc::new(closed) });

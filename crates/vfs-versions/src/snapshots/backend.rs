@@ -7,17 +7,18 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::Mutex;
-use vfs_core::backend::Mutations;
+use vfs_core::backend::MutationMode;
 use vfs_core::operation::{Intercepted, OperationClass, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::snapshots::{
-    DiffRequest, DiffResult, ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotInfo, SnapshotRequest,
+    ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotDiffRequest, SnapshotDiffResult, SnapshotInfo,
+    SnapshotRequest,
 };
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, Interceptor, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest,
-    Operation, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult, Result, Shell,
-    Snapshots, StatRequest, StreamingShell, TreeProvider, UploadRequest, VfsPath, Watch, WriteRequest, WriteResult,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUploadRequest, FileUploadResponse, FileWriter, GlobRequest,
+    GlobResult, GrepEvent, GrepRequest, GrepResult, Interceptor, LsRequest, LsResult, MultiModalReader, OpContext,
+    OpenWriterRequest, Operation, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, ResolveResult,
+    Result, Shell, Snapshots, StatRequest, StreamingShell, TreeProvider, VfsPath, Watch, WriteRequest, WriteResult,
 };
 use vfs_search::run_until_cancelled;
 
@@ -28,14 +29,14 @@ use crate::undo_log::{OperationEffect, UndoCursor, UndoEntry, UndoLog, UndoRepor
 
 /// Interceptor that writes an undo record around every change.
 #[derive(Debug)]
-pub(super) struct CheckpointInterceptor {
+pub(super) struct UndoInterceptor {
     pub(super) store: Arc<CheckpointStore>,
     pub(super) cursor: Arc<Mutex<UndoCursor>>,
     pub(super) excluded: Vec<VfsPath>,
     pub(super) max_undo_records: u64,
 }
 
-impl CheckpointInterceptor {
+impl UndoInterceptor {
     /// Waits until no change is in progress, and returns the undo log.
     async fn lock(&self, cx: &OpContext, path: &VfsPath) -> Result<UndoLog<'_>> {
         let cursor = run_until_cancelled(cx, path, self.cursor.lock()).await?;
@@ -43,7 +44,7 @@ impl CheckpointInterceptor {
     }
 }
 
-impl Interceptor for CheckpointInterceptor {
+impl Interceptor for UndoInterceptor {
     fn name(&self) -> &'static str {
         "checkpoints"
     }
@@ -52,7 +53,7 @@ impl Interceptor for CheckpointInterceptor {
         let path = request.as_request_ref().primary_path();
         let is_change = request.as_request_ref().class() == OperationClass::Write
             && !matches!(Q::OPERATION, Operation::OpenWriter | Operation::Restore);
-        if !is_change || inner.capabilities(&path).mutations == Mutations::Returned {
+        if !is_change || inner.capabilities(&path).mutations == MutationMode::Returned {
             return request.send(inner, cx).await;
         }
         let mut log = self.lock(cx, &path).await?;
@@ -87,13 +88,13 @@ impl Interceptor for CheckpointInterceptor {
 #[derive(Debug, Clone)]
 pub struct CheckpointedBackend {
     inner: Arc<dyn Backend>,
-    interceptor: Arc<CheckpointInterceptor>,
+    interceptor: Arc<UndoInterceptor>,
     /// The inner backend with an undo record around every change.
-    recorded: Intercepted<CheckpointInterceptor>,
+    recorded: Intercepted<UndoInterceptor>,
 }
 
 impl CheckpointedBackend {
-    pub(super) fn new(inner: Arc<dyn Backend>, interceptor: CheckpointInterceptor) -> Self {
+    pub(super) fn new(inner: Arc<dyn Backend>, interceptor: UndoInterceptor) -> Self {
         let interceptor = Arc::new(interceptor);
         let recorded = Intercepted::new(Arc::clone(&inner), Arc::clone(&interceptor));
         Self { inner, interceptor, recorded }
@@ -175,7 +176,7 @@ impl CheckpointedBackend {
 
     fn check_in_place(&self) -> Result<()> {
         let root = VfsPath::root();
-        if self.inner.capabilities(&root).mutations == Mutations::InPlace {
+        if self.inner.capabilities(&root).mutations == MutationMode::InPlace {
             return Ok(());
         }
         let message = "this backend only returns changes, so no file can be restored in place";
@@ -252,7 +253,7 @@ impl Backend for CheckpointedBackend {
         self.recorded.grep_stream(cx, req)
     }
 
-    async fn upload_files(&self, cx: &OpContext, files: Vec<UploadRequest>) -> Vec<FileUploadResponse> {
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUploadRequest>) -> Vec<FileUploadResponse> {
         self.recorded.upload_files(cx, files).await
     }
 
@@ -310,7 +311,7 @@ impl Snapshots for CheckpointedBackend {
         log.store.forget_snapshot(cx, &req.id).await.map_err(at_root)
     }
 
-    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<DiffResult> {
+    async fn diff(&self, cx: &OpContext, req: SnapshotDiffRequest) -> Result<SnapshotDiffResult> {
         self.interceptor.store.compare(&self.tracked(cx), &req).await.map_err(at_root)
     }
 }

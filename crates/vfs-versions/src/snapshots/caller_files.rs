@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use vfs_core::links::is_link;
+use vfs_core::is_link::is_link;
 use vfs_core::operation::UnaryRequest as _;
-use vfs_core::transfer::{DownloadRequest, remove_empty_dirs};
+use vfs_core::transfer::{FileDownloadRequest, remove_empty_dirs};
 use vfs_core::{
     Backend, Error, ErrorKind, FileInfo, LsRequest, LsResult, OpContext, Problem, ResolveRequest, Result, StatRequest,
     Version, VfsPath,
@@ -132,7 +132,7 @@ impl CallerFiles<'_> {
 
     /// Returns the content of `path`, or `None` if there is no file.
     pub(crate) async fn content(&self, path: &VfsPath) -> Result<Option<Bytes>> {
-        match DownloadRequest::new(path.clone()).send(self.inner, self.cx).await {
+        match FileDownloadRequest::new(path.clone()).send(self.inner, self.cx).await {
             Ok(response) => Ok(response.content),
             Err(error) if is_no_file(&error) => Ok(None),
             Err(error) => Err(error),

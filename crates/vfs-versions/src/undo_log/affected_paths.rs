@@ -1,7 +1,7 @@
 //! Paths at and below which an operation changes files.
 
 use vfs_core::operation::RequestRef;
-use vfs_core::transfer::TransferMode;
+use vfs_core::transfer::TransferTargetMode;
 use vfs_core::{DeleteRequest, Result, VfsPath};
 
 use crate::snapshots::caller_files::CallerFiles;
@@ -55,13 +55,13 @@ async fn transfer_target(
     files: &CallerFiles<'_>,
     from: &VfsPath,
     to: &VfsPath,
-    mode: TransferMode,
+    mode: TransferTargetMode,
 ) -> Result<Option<VfsPath>> {
     if from.is_root() || to.starts_with(from) || from.starts_with(to) || files.entry(from).await?.is_none() {
         return Ok(None);
     }
     match files.entry(to).await? {
-        Some(_) if mode == TransferMode::CreateNew => Ok(None),
+        Some(_) if mode == TransferTargetMode::CreateNew => Ok(None),
         Some(info) if info.is_dir && !files.below(to).await?.is_empty() => Ok(None),
         _ => Ok(Some(files.real_entry(to).await)),
     }

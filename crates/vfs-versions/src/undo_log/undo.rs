@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vfs_core::links::is_link;
+use vfs_core::is_link::is_link;
 use vfs_core::{Error, ErrorKind, Operation, RenameRequest, Result, Version, VfsPath};
 
 use super::undo_record::{OperationOutcome, RenewedVersions, UndoRecord};

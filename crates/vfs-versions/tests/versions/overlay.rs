@@ -6,7 +6,7 @@ use futures::future::poll_immediate;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::time::Instant;
-use vfs_core::snapshots::ChangeKind;
+use vfs_core::snapshots::SnapshotDiffKind;
 use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, Layer,
     LsRequest, OpContext, Operation, RenameRequest, Result, VfsPath, WriteMode, WriteRequest,
@@ -47,12 +47,12 @@ async fn the_base_stays_as_it_is_until_the_commit() -> Result<()> {
     let diff = overlay.diff(&cx).await?;
     let kinds: Vec<_> = diff.changes.iter().map(|change| (change.path.as_str(), change.kind)).collect();
     let expected = [
-        ("/a.txt", ChangeKind::Changed),
-        ("/d/b.txt", ChangeKind::Removed),
-        ("/d/c.txt", ChangeKind::Removed),
-        ("/d/new.txt", ChangeKind::Added),
-        ("/e/f", ChangeKind::Removed),
-        ("/g/h", ChangeKind::Added),
+        ("/a.txt", SnapshotDiffKind::Changed),
+        ("/d/b.txt", SnapshotDiffKind::Removed),
+        ("/d/c.txt", SnapshotDiffKind::Removed),
+        ("/d/new.txt", SnapshotDiffKind::Added),
+        ("/e/f", SnapshotDiffKind::Removed),
+        ("/g/h", SnapshotDiffKind::Added),
     ];
     assert_eq!(kinds, expected);
     assert!(diff.unified().contains("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n"), "{}", diff.unified());

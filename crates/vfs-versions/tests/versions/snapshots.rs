@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use vfs_core::operation::{Intercepted, OperationClass, ResultStream, StreamCall, StreamRequest, UnaryRequest};
 use vfs_core::snapshots::{
-    DiffRequest, ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotId, SnapshotRequest,
+    ForgetRequest, ListSnapshotsRequest, RestoreRequest, SnapshotDiffRequest, SnapshotId, SnapshotRequest,
 };
 use vfs_core::{
     Backend, BackendExt, DeleteRequest, Error, ErrorKind, Interceptor, Layer, OpContext, Operation, Result, Snapshots,
@@ -123,10 +123,11 @@ async fn snapshots_are_listed_compared_and_forgotten() {
     let seen: Vec<_> = listed.iter().map(|info| (&info.id, info.label.as_deref(), info.files, info.bytes)).collect();
     assert_eq!(seen, [(&first, Some("first"), 2, 9), (&second, Some("second"), 3, 13)]);
 
-    let changed = files.diff(&cx(), DiffRequest::between(first.clone(), second.clone())).await.expect("compared");
+    let changed =
+        files.diff(&cx(), SnapshotDiffRequest::between(first.clone(), second.clone())).await.expect("compared");
     assert_eq!(changed.changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["/a", "/b"]);
     assert!(changed.unified().contains("-one\n+two\n"), "{}", changed.unified());
-    let now = files.diff(&cx(), DiffRequest::since(second.clone())).await.expect("compared");
+    let now = files.diff(&cx(), SnapshotDiffRequest::since(second.clone())).await.expect("compared");
     assert_eq!(now.changes.len(), 1);
     assert!(now.unified().contains("-new"), "{}", now.unified());
 

@@ -6,24 +6,24 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use vfs_core::{Error, Result, VfsPath};
 
-use super::dispatch::EncodedOutput;
+use super::dispatch::EncodedResult;
 
 /// An answer, whose result is already encoded.
 pub(super) struct BatchAnswer {
     id: Option<Box<RawValue>>,
-    outcome: std::result::Result<EncodedOutput, OperationError>,
+    outcome: std::result::Result<EncodedResult, AnswerError>,
 }
 
 /// An error, with suggestions for a missing path.
 #[derive(Serialize)]
-pub(super) struct OperationError {
+pub(super) struct AnswerError {
     #[serde(flatten)]
     pub(super) error: Error,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) near: Vec<VfsPath>,
 }
 
-impl From<Error> for OperationError {
+impl From<Error> for AnswerError {
     fn from(error: Error) -> Self {
         Self { error, near: Vec::new() }
     }
@@ -31,8 +31,8 @@ impl From<Error> for OperationError {
 
 impl BatchAnswer {
     /// Creates the answer to the request `id`.
-    pub(super) fn new(id: Option<Box<RawValue>>, outcome: Result<EncodedOutput>) -> Self {
-        Self { id, outcome: outcome.map_err(OperationError::from) }
+    pub(super) fn new(id: Option<Box<RawValue>>, outcome: Result<EncodedResult>) -> Self {
+        Self { id, outcome: outcome.map_err(AnswerError::from) }
     }
 
     /// Creates the answer to an invalid request.
@@ -41,7 +41,7 @@ impl BatchAnswer {
     }
 
     /// Creates the answer to a request that failed.
-    pub(super) fn with_error(id: Option<Box<RawValue>>, error: OperationError) -> Self {
+    pub(super) fn with_error(id: Option<Box<RawValue>>, error: AnswerError) -> Self {
         Self { id, outcome: Err(error) }
     }
 
@@ -52,7 +52,7 @@ impl BatchAnswer {
             write!(out, "\"id\":{},", id.get())?;
         }
         match &self.outcome {
-            Ok(EncodedOutput { result, hint }) => {
+            Ok(EncodedResult { result, hint }) => {
                 out.write_all(b"\"ok\":")?;
                 out.write_all(result)?;
                 if let Some(hint) = hint {
@@ -82,13 +82,13 @@ mod tests {
         };
         let path = |text| VfsPath::parse(text).expect("a valid path");
         let id = RawValue::from_string("7".to_owned()).expect("JSON");
-        let performed = |hint| Ok(EncodedOutput { result: b"{}".to_vec(), hint });
+        let performed = |hint| Ok(EncodedResult { result: b"{}".to_vec(), hint });
         assert_eq!(written(BatchAnswer::new(None, performed(None))), "{\"ok\":{}}\n");
         let hinted = BatchAnswer::new(Some(id), performed(Some("more".to_owned())));
         assert_eq!(written(hinted), "{\"id\":7,\"ok\":{},\"hint\":\"more\"}\n");
         let failed = |near| {
             let error = Error::not_found(&path("/a"));
-            written(BatchAnswer { id: None, outcome: Err(OperationError { error, near }) })
+            written(BatchAnswer { id: None, outcome: Err(AnswerError { error, near }) })
         };
         let error = r#"{"error":{"code":"not_found","path":"/a","message":"Error: File '/a' not found""#;
         assert_eq!(failed(Vec::new()), format!("{error}}}}}\n"));

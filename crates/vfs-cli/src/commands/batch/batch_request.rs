@@ -11,7 +11,7 @@ use vfs_core::operation::from_json;
 use vfs_core::{Error, Result, VfsPath};
 
 /// The fields of a request other than `id`, `op` and `timeout_ms`.
-pub(super) type RequestFields = Map<String, Value>;
+pub(super) type OperationFields = Map<String, Value>;
 
 /// A request, as far as its line could be parsed.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(super) struct BatchRequest {
     /// The timeout of the operation in milliseconds, or `null` for none.
     pub(super) timeout_ms: Option<Option<u64>>,
     /// All other fields.
-    pub(super) fields: RequestFields,
+    pub(super) fields: OperationFields,
 }
 
 /// Parses `line`. If that fails, the request has the fields before the fault, so that the answer can repeat its id.
@@ -84,7 +84,7 @@ impl<'de> Visitor<'de> for &mut BatchRequest {
 }
 
 /// Normalises the paths among `fields` with `parse`, whose error is more precise than that of the deserializer.
-pub(super) fn parse_paths(fields: &mut RequestFields, parse: impl Fn(&str) -> Result<VfsPath>) -> Result<()> {
+pub(super) fn parse_paths(fields: &mut OperationFields, parse: impl Fn(&str) -> Result<VfsPath>) -> Result<()> {
     for name in ["path", "from", "to", "cwd"] {
         if let Some(Value::String(text)) = fields.get_mut(name) {
             *text = parse(text)?.as_str().to_owned();
@@ -94,7 +94,7 @@ pub(super) fn parse_paths(fields: &mut RequestFields, parse: impl Fn(&str) -> Re
 }
 
 /// Accepts `file_path`, the name in agent frameworks, for `path`.
-pub(super) fn accept_file_path(fields: &mut RequestFields) {
+pub(super) fn accept_file_path(fields: &mut OperationFields) {
     if fields.get("path").is_none_or(Value::is_null)
         && let Some(path) = fields.remove("file_path")
     {
@@ -103,7 +103,7 @@ pub(super) fn accept_file_path(fields: &mut RequestFields) {
 }
 
 /// Parses the fields as the request type `T`.
-pub(super) fn decode<T: DeserializeOwned>(fields: RequestFields) -> Result<T> {
+pub(super) fn decode<T: DeserializeOwned>(fields: OperationFields) -> Result<T> {
     from_json(&Value::Object(fields)).map_err(|error| match suggest::reword(error.message(), &[]) {
         Some(message) => Error::invalid_argument(message),
         None => error,

@@ -9,7 +9,7 @@ use vfs_core::shell::{JobId, JobInfo, JobsRequest, RunMode, StopJobRequest};
 use vfs_core::{Backend, Error, ErrorKind, ExecuteRequest, OpContext, Result, Shell};
 
 use super::super::exec::ExecuteOutput;
-use super::batch_request::{RequestFields, decode};
+use super::batch_request::{OperationFields, decode};
 use super::bounded_json::encode;
 use crate::args::{BatchArgs, ShellBackendArgs};
 use crate::backend_session::BackendSession;
@@ -54,7 +54,7 @@ impl BatchShell {
         session: &BackendSession,
         cx: OpContext,
         op: &str,
-        mut fields: RequestFields,
+        mut fields: OperationFields,
         timeout: Option<Duration>,
     ) -> Result<Vec<u8>> {
         let shell = self.shell()?;

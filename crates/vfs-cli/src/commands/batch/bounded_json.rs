@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use vfs_core::{Error, ErrorKind, Result, buffer};
+use vfs_core::{Error, ErrorKind, Result, fallible_alloc};
 
 /// Maximum size of a result as JSON in bytes, 512 MiB.
 const MAX_RESULT_SIZE: usize = 512 << 20;
@@ -49,7 +49,7 @@ impl BoundedJsonBuffer {
             Err(Error::new(ErrorKind::TooLarge, message))
         } else {
             let doubled = additional.max(length).max(INITIAL_CAPACITY).min(self.max - length);
-            buffer::reserve(&mut self.bytes, doubled)
+            fallible_alloc::reserve(&mut self.bytes, doubled)
         };
         grown.map_err(|error| {
             self.error = Some(error);

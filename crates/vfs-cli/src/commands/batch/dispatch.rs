@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
-use vfs_core::search::LineSelection;
+use vfs_core::search::InvertMatch;
 use vfs_core::suggest::similar;
-use vfs_core::{Backend, Error, GlobRequest, GrepRequest, LsRequest, OpContext, Result, Truncation, VfsPath};
+use vfs_core::{Backend, Error, GlobRequest, GrepRequest, LsRequest, OpContext, Result, TruncationReason, VfsPath};
 
-use super::batch_request::{BatchRequest, RequestFields, accept_file_path, decode, parse_paths};
+use super::batch_request::{BatchRequest, OperationFields, accept_file_path, decode, parse_paths};
 use super::batch_shell::{BatchShell, COMMAND_OPERATIONS};
 use super::bounded_json::encode;
 use super::transfer;
@@ -44,7 +44,7 @@ fn operation_names() -> String {
 }
 
 /// Creates the error of a request without `op`, which may be in a misspelt field.
-fn missing_operation(fields: &RequestFields) -> Error {
+fn missing_operation(fields: &OperationFields) -> Error {
     let misspelt = fields.keys().find(|name| !similar(name, ["op"], 1).is_empty());
     Error::invalid_argument(match misspelt {
         Some(name) => format!("missing field `op`; is `{name}` a misspelling of it?"),
@@ -81,10 +81,10 @@ fn effective_limit(limit: Option<u64>) -> u64 {
 }
 
 /// Returns a hint for an answer that was truncated at a default limit.
-fn truncation_hint(requested: Option<u64>, truncated: Option<Truncation>) -> Option<String> {
+fn truncation_hint(requested: Option<u64>, truncated: Option<TruncationReason>) -> Option<String> {
     let more = match truncated {
-        Some(Truncation::Limit) => "`limit`",
-        Some(Truncation::MaxBytes) => "`max_result_bytes`",
+        Some(TruncationReason::Limit) => "`limit`",
+        Some(TruncationReason::MaxBytes) => "`max_result_bytes`",
         _ => return None,
     };
     let advice = || format!("there are more results; raise {more}, or narrow the path or pattern");
@@ -92,7 +92,7 @@ fn truncation_hint(requested: Option<u64>, truncated: Option<Truncation>) -> Opt
 }
 
 /// The result of an operation as JSON, with an optional hint.
-pub(super) struct EncodedOutput {
+pub(super) struct EncodedResult {
     pub(super) result: Vec<u8>,
     pub(super) hint: Option<String>,
 }
@@ -103,7 +103,7 @@ pub(super) async fn perform(
     commands: &BatchShell,
     cx: OpContext,
     request: BatchRequest,
-) -> Result<EncodedOutput> {
+) -> Result<EncodedResult> {
     let BatchRequest { id: _, op, timeout_ms, mut fields } = request;
     let op = op.ok_or_else(|| missing_operation(&fields))?;
     if !COMMAND_OPERATIONS.contains(&op.as_str()) {
@@ -129,20 +129,20 @@ async fn perform_command(
     commands: &BatchShell,
     cx: OpContext,
     op: &str,
-    mut fields: RequestFields,
+    mut fields: OperationFields,
     timeout: Option<Duration>,
-) -> Result<EncodedOutput> {
+) -> Result<EncodedResult> {
     parse_paths(&mut fields, |text| session.path(text))?;
     let result = commands.perform(session, cx, op, fields, timeout).await?;
-    Ok(EncodedOutput { result, hint: None })
+    Ok(EncodedResult { result, hint: None })
 }
 
 async fn perform_file_operation(
     session: &BackendSession,
     cx: &OpContext,
     op: &str,
-    mut fields: RequestFields,
-) -> Result<EncodedOutput> {
+    mut fields: OperationFields,
+) -> Result<EncodedResult> {
     parse_paths(&mut fields, |text| session.path(text))?;
     let backend = &session.backend;
     let mut hint = None;
@@ -178,7 +178,7 @@ async fn perform_file_operation(
         }
         other => Err(unknown_operation(other)),
     }?;
-    Ok(EncodedOutput { result, hint })
+    Ok(EncodedResult { result, hint })
 }
 
 /// The fields of `capabilities`.
@@ -189,9 +189,9 @@ struct CapabilitiesFields {
 }
 
 /// Searches text; without a match, the result has a hint about other searches.
-async fn grep(session: &BackendSession, cx: &OpContext, mut request: GrepRequest) -> Result<EncodedOutput> {
-    let literal_hint = match request.selection {
-        LineSelection::NonMatching => None,
+async fn grep(session: &BackendSession, cx: &OpContext, mut request: GrepRequest) -> Result<EncodedResult> {
+    let literal_hint = match request.invert {
+        InvertMatch::Yes => None,
         _ => search_hints::literal_pattern_hint(&request.pattern, REGEX_ADVICE),
     };
     let (limit, max_bytes) = (request.limit, request.max_result_bytes);
@@ -200,13 +200,13 @@ async fn grep(session: &BackendSession, cx: &OpContext, mut request: GrepRequest
     let found = session.backend.grep(cx, request).await?;
     let result = encode(&found)?;
     if !(found.matches.is_empty() && found.files.is_empty()) {
-        let requested = if found.truncated == Some(Truncation::MaxBytes) { max_bytes } else { limit };
-        return Ok(EncodedOutput { result, hint: truncation_hint(requested, found.truncated) });
+        let requested = if found.truncated == Some(TruncationReason::MaxBytes) { max_bytes } else { limit };
+        return Ok(EncodedResult { result, hint: truncation_hint(requested, found.truncated) });
     }
     let skipped = search_hints::count_skipped(&found.skipped, "`hidden`", "`no_ignore`", r#"`binary`: "text""#);
     let skipped = skipped.map(|counts| format!("no match in {} files; left out: {counts}", found.files_searched));
     let hints: Vec<_> = literal_hint.into_iter().chain(skipped).collect();
-    Ok(EncodedOutput { result, hint: (!hints.is_empty()).then(|| hints.join("; ")) })
+    Ok(EncodedResult { result, hint: (!hints.is_empty()).then(|| hints.join("; ")) })
 }
 
 #[cfg(test)]

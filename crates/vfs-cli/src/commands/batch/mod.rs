@@ -14,7 +14,7 @@ use std::io::{self, Write};
 
 use futures::stream::{self, Stream, StreamExt as _};
 
-use self::batch_answer::{BatchAnswer, OperationError};
+use self::batch_answer::{AnswerError, BatchAnswer};
 use self::batch_shell::BatchShell;
 use self::request_queue::{ParsedLine, QueuedLine};
 use crate::args::BatchArgs;
@@ -54,7 +54,7 @@ async fn answer_request(session: &BackendSession, commands: &BatchShell, queued:
     match dispatch::perform(session, commands, cx, request).await {
         Err(error) if !needs_exact_path => {
             let near = path_suggestions::similar_paths(session, &error).await;
-            BatchAnswer::with_error(id, OperationError { error, near })
+            BatchAnswer::with_error(id, AnswerError { error, near })
         }
         outcome => BatchAnswer::new(id, outcome),
     }

@@ -11,7 +11,7 @@ use vfs_core::{CancelToken, Error, ErrorKind, Result};
 use super::batch_answer::BatchAnswer;
 use super::batch_request::{self, BatchRequest};
 use super::bounded_json::encode;
-use super::dispatch::EncodedOutput;
+use super::dispatch::EncodedResult;
 use super::in_flight_requests::{InFlightRequests, RequestRegistration};
 use super::line_reader::{self, InputLine};
 use crate::exit::Failure;
@@ -96,7 +96,7 @@ fn parse_line(line: InputLine, in_flight: &InFlightRequests) -> ParsedLine {
 }
 
 /// Cancels the requests whose id is in the field `request`.
-fn cancel(request: &mut BatchRequest, in_flight: &InFlightRequests) -> Result<EncodedOutput> {
+fn cancel(request: &mut BatchRequest, in_flight: &InFlightRequests) -> Result<EncodedResult> {
     let target = request.fields.remove("request");
     if let Some(name) = request.fields.keys().next() {
         return Err(Error::invalid_argument(format!(
@@ -106,7 +106,7 @@ fn cancel(request: &mut BatchRequest, in_flight: &InFlightRequests) -> Result<En
     let target = target
         .ok_or_else(|| Error::invalid_argument("missing field `request`; give the id of the request to cancel"))?;
     let result = encode(&json!({ "cancelled": in_flight.cancel(&target) }))?;
-    Ok(EncodedOutput { result, hint: None })
+    Ok(EncodedResult { result, hint: None })
 }
 
 fn line_too_long() -> Error {

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vfs_core::transfer::FileOperationError;
 use vfs_core::{
-    Backend, Error, ErrorKind, FileDownloadResponse, FileUploadResponse, OpContext, Result, StatRequest, UploadRequest,
-    VfsPath,
+    Backend, Error, ErrorKind, FileDownloadResponse, FileUploadRequest, FileUploadResponse, OpContext, Result,
+    StatRequest, VfsPath,
 };
 
-use super::batch_request::{RequestFields, accept_file_path, decode};
+use super::batch_request::{OperationFields, accept_file_path, decode};
 use crate::backend_session::BackendSession;
 
 /// Maximum total size of several files in one download in bytes, 256 MiB.
@@ -22,7 +22,7 @@ const MAX_CONCURRENT_STATS: usize = 16;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BatchUpload {
-    files: Vec<RequestFields>,
+    files: Vec<OperationFields>,
 }
 
 /// The fields of the operation `download_files`.
@@ -85,7 +85,7 @@ pub(super) async fn upload(
         if let Some(path) = parsed {
             fields.insert("path".into(), path.as_str().into());
         }
-        files.push(decode::<UploadRequest>(fields)?);
+        files.push(decode::<FileUploadRequest>(fields)?);
         invalid.push(None);
     }
     let results = session.backend.upload_files(cx, files).await;

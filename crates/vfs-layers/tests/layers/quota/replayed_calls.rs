@@ -5,14 +5,14 @@ use std::sync::Arc;
 use futures::executor::block_on;
 use proptest::prelude::{ProptestConfig, any, proptest};
 use vfs_core::{Backend, BackendExt, ErrorKind, Layer, OpContext, OperationId};
-use vfs_layers::{Idempotency, Quota, QuotaLimits, QuotaMeter};
+use vfs_layers::{Idempotency, Quota, QuotaLimits, QuotaUsageReader};
 use vfs_memory::MemoryBackend;
 use vfs_testkit::model::{ExistingTargetMode, ModelStep, steps};
 
 use super::{stored, take, tracked};
 
 /// Returns a store, and a quota over it that answers calls with known operation ids by their first results.
-fn replaying(limits: QuotaLimits) -> (Arc<dyn Backend>, QuotaMeter, MemoryBackend) {
+fn replaying(limits: QuotaLimits) -> (Arc<dyn Backend>, QuotaUsageReader, MemoryBackend) {
     let store = MemoryBackend::new();
     let (files, meter) = Quota::new(limits).metered(Idempotency::new().layer(Arc::new(store.clone())));
     (files, meter, store)
@@ -23,7 +23,7 @@ fn with_id(number: usize) -> OpContext {
 }
 
 /// Returns the files and bytes that callers without a name have added.
-fn added(meter: &QuotaMeter) -> (u64, u64) {
+fn added(meter: &QuotaUsageReader) -> (u64, u64) {
     let usage = meter.of_actor(None);
     (usage.files as u64, usage.bytes as u64)
 }

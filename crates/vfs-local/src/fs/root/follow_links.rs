@@ -8,14 +8,14 @@ use rustix::io::{self, Errno};
 use vfs_core::VfsPath;
 
 use super::{RESERVED_PREFIX, Root};
-use crate::fs::entry_handle::{COMMON_FLAGS, EntryHandle, file_type_at};
+use crate::fs::entry_location::{COMMON_FLAGS, EntryLocation, file_type_at};
 
 /// Upper bound on the links in one path, as on Linux.
 const MAX_LINKS: usize = 40;
 
 /// The result of following all links of a path.
 #[derive(Debug)]
-pub(super) struct LinkResolution {
+pub(super) struct ResolvedPath {
     /// The components from the root down, without links.
     pub(super) names: Vec<Vec<u8>>,
     pub(super) end: LinkResolutionEnd,
@@ -25,7 +25,7 @@ pub(super) struct LinkResolution {
 #[derive(Debug)]
 pub(super) enum LinkResolutionEnd {
     /// A name in a directory; nothing need exist there.
-    Entry(EntryHandle),
+    Entry(EntryLocation),
     /// The root, or a directory that a link to `.` or `..` leads to.
     Directory,
     /// Nothing, because a directory on the way is missing or is a file.
@@ -40,7 +40,7 @@ pub(super) enum LinkResolutionEnd {
 
 /// Follows the links in `path`. Every directory on the way stays open, so that `..` in a link leads to the parent of
 /// the directory that was passed, and the walk never leaves the root.
-pub(super) fn follow_links(root: &Root, path: &VfsPath) -> io::Result<LinkResolution> {
+pub(super) fn follow_links(root: &Root, path: &VfsPath) -> io::Result<ResolvedPath> {
     let pending = path.components().rev().map(|name| name.as_bytes().to_vec()).collect();
     let mut walk =
         LinkWalk { root, open_dirs: Vec::new(), pending, link_count: 0, dead_end: None, needs_directory: false };
@@ -71,7 +71,7 @@ struct LinkWalk<'a> {
 }
 
 impl LinkWalk<'_> {
-    fn step(&mut self, name: Vec<u8>) -> io::Result<Option<LinkResolution>> {
+    fn step(&mut self, name: Vec<u8>) -> io::Result<Option<ResolvedPath>> {
         if name == b".." {
             return if self.open_dirs.pop().is_some() || self.root.is_host() { Ok(None) } else { Err(Errno::XDEV) };
         }
@@ -112,7 +112,7 @@ impl LinkWalk<'_> {
     }
 
     /// Ends the walk at its last component.
-    fn finish(&mut self, name: Vec<u8>, file_type: Option<FileType>) -> io::Result<LinkResolution> {
+    fn finish(&mut self, name: Vec<u8>, file_type: Option<FileType>) -> io::Result<ResolvedPath> {
         if self.needs_directory && file_type != Some(FileType::Directory) {
             self.dead_end.get_or_insert(missing_directory_errno(file_type));
         } else if name.starts_with(RESERVED_PREFIX.as_bytes()) {
@@ -123,12 +123,12 @@ impl LinkWalk<'_> {
         }
         let text = String::from_utf8(name.clone()).map_err(|_| Errno::ILSEQ)?;
         let parent = fs::openat(self.current(), ".", OFlags::PATH | OFlags::DIRECTORY | COMMON_FLAGS, Mode::empty())?;
-        Ok(self.end([name], LinkResolutionEnd::Entry(EntryHandle { parent, name: text })))
+        Ok(self.end([name], LinkResolutionEnd::Entry(EntryLocation { parent, name: text })))
     }
 
     /// Skips `name`, which is not a directory, and the components after it, below which there are no links. Returns
     /// where the path leads, or `None` if a `..` leads back to the current directory.
-    fn skip_missing(&mut self, name: Vec<u8>, file_type: Option<FileType>) -> Option<LinkResolution> {
+    fn skip_missing(&mut self, name: Vec<u8>, file_type: Option<FileType>) -> Option<ResolvedPath> {
         let cause = self.dead_end.unwrap_or(missing_directory_errno(file_type));
         if self.pending.iter().any(|name| name == b"..") {
             self.dead_end = Some(cause);
@@ -148,9 +148,9 @@ impl LinkWalk<'_> {
         Some(self.end(below, LinkResolutionEnd::Absent { cause, is_unreachable }))
     }
 
-    fn end(&mut self, below: impl IntoIterator<Item = Vec<u8>>, end: LinkResolutionEnd) -> LinkResolution {
+    fn end(&mut self, below: impl IntoIterator<Item = Vec<u8>>, end: LinkResolutionEnd) -> ResolvedPath {
         let open_dirs = mem::take(&mut self.open_dirs).into_iter().map(|(name, _)| name);
-        LinkResolution { names: open_dirs.chain(below).collect(), end }
+        ResolvedPath { names: open_dirs.chain(below).collect(), end }
     }
 }
 

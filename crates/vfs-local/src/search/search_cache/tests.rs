@@ -78,10 +78,10 @@ fn second_search_of_a_root_fills_the_cache() {
 
 #[test]
 fn next_search_sees_every_kind_of_file_change() {
-    type FileChange = (&'static str, fn(&LocalBackend, PathBuf));
+    type FileChangeCase = (&'static str, fn(&LocalBackend, PathBuf));
     const OLD: &str = "the old content\n";
     const NEW: &str = "the new content\n";
-    let ways: [FileChange; 7] = [
+    let ways: [FileChangeCase; 7] = [
         ("in place, with the times set back", |_, file| {
             let before = fs::metadata(&file).and_then(|found| found.modified()).expect("it has a time");
             fs::write(&file, NEW).expect("it writes");
@@ -131,8 +131,8 @@ fn next_search_sees_every_kind_of_file_change() {
 
 #[test]
 fn next_walk_sees_every_kind_of_directory_change() {
-    type DirectoryChange = (&'static str, fn(&Path), &'static [&'static str]);
-    let ways: [DirectoryChange; 6] = [
+    type DirectoryChangeCase = (&'static str, fn(&Path), &'static [&'static str]);
+    let ways: [DirectoryChangeCase; 6] = [
         ("made", |d| fs::write(d.join("c"), "text\n").expect("it writes"), &["/d/a", "/d/b/x", "/d/c"]),
         ("removed", |d| fs::remove_file(d.join("a")).expect("it is removed"), &["/d/b/x"]),
         ("renamed", |d| fs::rename(d.join("a"), d.join("c")).expect("it is renamed"), &["/d/b/x", "/d/c"]),

@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::StagedFile;
 use crate::config::policies::Durability;
-use crate::fs::entry_handle::{EntryHandle, sync_directory};
+use crate::fs::entry_location::{EntryLocation, sync_directory};
 use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
 use crate::fs::rename_noreplace::rename_new;
@@ -41,7 +41,7 @@ impl FinishedFile {
     /// by now. `sync_created` must then succeed as well, or the file is removed again.
     pub(crate) fn publish_new(
         mut self,
-        entry: &EntryHandle,
+        entry: &EntryLocation,
         sync_created: impl FnOnce() -> io::Result<()>,
     ) -> Result<Metadata> {
         let placed = match self.0.name.take() {
@@ -61,7 +61,7 @@ impl FinishedFile {
     }
 
     /// Removes `entry` if it is still this file.
-    fn remove_if_own(&self, entry: &EntryHandle) {
+    fn remove_if_own(&self, entry: &EntryLocation) {
         let found = Metadata::at(entry.parent.as_fd(), &entry.name);
         if found.is_ok_and(|found| self.metadata().is_ok_and(|own| own.identity() == found.identity())) {
             // The error that is being reported already says that the state is uncertain.
@@ -74,7 +74,7 @@ impl FinishedFile {
     pub(crate) fn publish_over(
         mut self,
         root: &Root,
-        entry: &EntryHandle,
+        entry: &EntryLocation,
         replaced: &LockedFile,
         precondition: ReplacePrecondition,
     ) -> Result<Metadata> {
@@ -104,7 +104,7 @@ impl FinishedFile {
     /// first write the new content to the disk.
     fn exchange(
         &self,
-        entry: &EntryHandle,
+        entry: &EntryLocation,
         reserved: ReservedEntry,
         replaced: &LockedFile,
         precondition: ReplacePrecondition,
@@ -145,8 +145,8 @@ impl FinishedFile {
     /// changed it just before.
     fn verify_exchange(
         &self,
-        entry: &EntryHandle,
-        reserved_entry: &EntryHandle,
+        entry: &EntryLocation,
+        reserved_entry: &EntryLocation,
         replaced: &LockedFile,
         precondition: ReplacePrecondition,
     ) -> Result<Metadata> {
@@ -156,7 +156,7 @@ impl FinishedFile {
     }
 
     /// Syncs the new name if the durability is full, and returns the file's metadata.
-    fn sync_parent(&self, entry: &EntryHandle) -> io::Result<Metadata> {
+    fn sync_parent(&self, entry: &EntryLocation) -> io::Result<Metadata> {
         if self.0.durability == Durability::Full {
             sync_directory(entry.parent.as_fd())?;
         }
@@ -181,7 +181,7 @@ fn check_precondition(current: &Metadata, replaced: &LockedFile, precondition: R
 }
 
 /// Gives the unnamed file `fd` a name.
-fn link_unnamed(fd: BorrowedFd<'_>, entry: &EntryHandle) -> io::Result<()> {
+fn link_unnamed(fd: BorrowedFd<'_>, entry: &EntryLocation) -> io::Result<()> {
     match fs::linkat(fd, "", &entry.parent, &entry.name, AtFlags::EMPTY_PATH) {
         // Before Linux 6.10, an empty path needs a capability; the path through `/proc` does not.
         Err(Errno::NOENT) => {
@@ -193,7 +193,7 @@ fn link_unnamed(fd: BorrowedFd<'_>, entry: &EntryHandle) -> io::Result<()> {
 }
 
 /// Gives a file with a reserved name its final name, where nothing exists.
-fn link_or_rename(reserved_entry: &EntryHandle, entry: &EntryHandle) -> io::Result<()> {
+fn link_or_rename(reserved_entry: &EntryLocation, entry: &EntryLocation) -> io::Result<()> {
     match fs::linkat(&reserved_entry.parent, &reserved_entry.name, &entry.parent, &entry.name, AtFlags::empty()) {
         Err(Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK | Errno::NOSYS) => rename_new(reserved_entry, entry),
         linked => linked,
@@ -218,7 +218,7 @@ mod tests {
     /// Calls `test` right before the staged content `ours` replaces the file `f`, which contains `old`.
     fn run_before_replace(
         durability: Durability,
-        test: impl FnOnce(&Path, &LocalFs, &EntryHandle, &LockedFile, StagedFile),
+        test: impl FnOnce(&Path, &LocalFs, &EntryLocation, &LockedFile, StagedFile),
     ) {
         let (cx, tree) = (OpContext::new(), tempfile::tempdir().expect("a temporary directory"));
         let at = tree.path().join("f");

@@ -6,7 +6,7 @@ use std::io::Write;
 use futures::executor::block_on;
 use vfs_core::BackendExt;
 use vfs_core::watch::{Change, WatchRequest};
-use vfs_local::{MountPolicy, PathResolution};
+use vfs_local::{MountPolicy, PathResolutionMode};
 
 use super::{created_without_version, removed};
 use crate::permissions::{as_ordinary_user, set_mode};
@@ -14,7 +14,7 @@ use crate::{Disk, path};
 
 #[test]
 fn files_are_made_written_renamed_and_removed() {
-    for resolution in [PathResolution::Automatic, PathResolution::Portable] {
+    for resolution in [PathResolutionMode::Automatic, PathResolutionMode::Portable] {
         let disk = Disk::with(|config| config.resolution(resolution));
         let at = |name: &str| disk.root().join(name);
         disk.put("old", "old");

@@ -6,7 +6,8 @@ use futures::StreamExt;
 use futures::executor::block_on;
 use vfs_core::watch::{Change, WatchRequest};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, OpContext, RenameRequest, UploadRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, OpContext,
+    RenameRequest,
 };
 use vfs_local::{Durability, LocalBackend};
 
@@ -36,7 +37,7 @@ fn each_operation_is_one_event_and_no_temporary_name_is_seen() {
             [created_without_version("/d"), created_without_version("/d/e"), disk.created("/d/e/g")]
         );
 
-        block_on(files.upload_files(&cx, vec![UploadRequest::new(path("/u"), "u")]));
+        block_on(files.upload_files(&cx, vec![FileUploadRequest::new(path("/u"), "u")]));
         assert_eq!(watch.changes(), [disk.created("/u")]);
         block_on(files.copy(&cx, CopyRequest::new(path("/f"), path("/u")).overwrite())).expect("it copies");
         assert_eq!(watch.changes(), [disk.changed("/u")]);

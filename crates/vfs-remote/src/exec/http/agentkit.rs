@@ -12,7 +12,7 @@ use super::code_execution_api::{ApiRequest, CodeExecutionApi};
 use super::json_api::{EncodedOutputs, broken, completed};
 use crate::exec::diagnostics::one_line;
 use crate::exec::script_bootstrap::random_marker;
-use crate::exec::{Invocation, OutputRetention, RemoteExit, RemoteOutput, TransportLimits};
+use crate::exec::{RemoteExit, RemoteOutput, RetainedOutputPart, ScriptInvocation, TransportLimits};
 
 /// The Python program that runs a script by `sh -c`, for a service that runs Python only.
 ///
@@ -83,13 +83,13 @@ impl Agentkit {
         self
     }
 
-    fn code(&self, invocation: &Invocation, tag: &str) -> String {
+    fn code(&self, invocation: &ScriptInvocation, tag: &str) -> String {
         let call = json!({
             "script": STANDARD.encode(&invocation.script),
             "stdin": STANDARD.encode(&invocation.stdin),
             "seconds": invocation.timeout.as_secs_f64(),
             "limit": invocation.max_output_bytes.min(self.transport.max_output_bytes),
-            "ends": invocation.keep == OutputRetention::Ends,
+            "ends": invocation.keep == RetainedOutputPart::Ends,
             "tag": tag,
         });
         format!("{RUNNER}\n_run_script(\"{}\")\n", STANDARD.encode(call.to_string()))
@@ -162,7 +162,7 @@ impl CodeExecutionApi for Agentkit {
         self.transport
     }
 
-    fn request(&self, invocation: &Invocation) -> Result<ApiRequest> {
+    fn request(&self, invocation: &ScriptInvocation) -> Result<ApiRequest> {
         let tag = random_marker()?;
         let payload = json!({
             "code": self.code(invocation, &tag),

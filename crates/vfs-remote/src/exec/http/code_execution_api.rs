@@ -6,7 +6,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use vfs_core::Result;
 
-use crate::exec::{Invocation, RemoteOutput, TransportLimits};
+use crate::exec::{RemoteOutput, ScriptInvocation, TransportLimits};
 
 /// The format of the requests and responses of a service that runs code.
 ///
@@ -20,7 +20,7 @@ pub trait CodeExecutionApi: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// # Errors
     ///
     /// An error if the service cannot run the invocation.
-    fn request(&self, invocation: &Invocation) -> Result<ApiRequest>;
+    fn request(&self, invocation: &ScriptInvocation) -> Result<ApiRequest>;
 
     /// Parses the service's response to `request`, which has a status of success and a complete body.
     ///
@@ -93,13 +93,13 @@ pub trait Sign: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// `permission_denied` if there is no key to sign with.
-    fn sign(&self, request: &UnsignedRequest<'_>) -> Result<Vec<(String, String)>>;
+    fn sign(&self, request: &SignableRequest<'_>) -> Result<Vec<(String, String)>>;
 }
 
 /// The parts of a request that a signature can cover.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct UnsignedRequest<'a> {
+pub struct SignableRequest<'a> {
     /// The method, in capitals.
     pub method: &'a str,
     /// The host as in the request, with the port unless it is the default one.
@@ -116,7 +116,7 @@ pub struct UnsignedRequest<'a> {
     pub time: DateTime<Utc>,
 }
 
-impl<'a> UnsignedRequest<'a> {
+impl<'a> SignableRequest<'a> {
     /// Creates the parts of a POST request to `host` at `path`, without query and headers.
     pub fn new(host: &'a str, path: &'a str, body_sha256: &'a str, time: DateTime<Utc>) -> Self {
         Self { method: "POST", host, path, query: &[], headers: &[], body_sha256, time }

@@ -13,7 +13,7 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use url::{Host, Url};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::code_execution_api::{ApiRequest, CodeExecutionApi, UnsignedRequest};
+use super::code_execution_api::{ApiRequest, CodeExecutionApi, SignableRequest};
 use super::config::HttpRunConfig;
 use super::volcengine_signature::{percent_encoded, sha256};
 use crate::exec::diagnostics::one_line;
@@ -127,10 +127,10 @@ impl HttpClient {
     /// Returns the signed headers of a request, and the values that must not be shown.
     fn headers(&self, config: &HttpRunConfig, request: &ApiRequest) -> Result<(HeaderMap, Vec<String>)> {
         let body_sha256 = sha256(&request.body);
-        let unsigned = UnsignedRequest {
+        let unsigned = SignableRequest {
             query: &request.query,
             headers: &request.headers,
-            ..UnsignedRequest::new(&self.host, self.url.path(), &body_sha256, Utc::now())
+            ..SignableRequest::new(&self.host, self.url.path(), &body_sha256, Utc::now())
         };
         let signature = config.sign.as_ref().map_or_else(|| Ok(Vec::new()), |sign| sign.sign(&unsigned))?;
         let mut headers = HeaderMap::new();

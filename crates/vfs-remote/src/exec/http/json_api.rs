@@ -7,9 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::code_execution_api::{ApiRequest, CodeExecutionApi, Sign, UnsignedRequest};
+use super::code_execution_api::{ApiRequest, CodeExecutionApi, Sign, SignableRequest};
 use super::secret::Secret;
-use crate::exec::{Invocation, OutputRetention, RemoteExit, RemoteOutput, TransportLimits};
+use crate::exec::{RemoteExit, RemoteOutput, RetainedOutputPart, ScriptInvocation, TransportLimits};
 
 /// A plain JSON API, for services without an adapter of their own.
 ///
@@ -102,7 +102,7 @@ impl CodeExecutionApi for JsonApi {
         self.transport
     }
 
-    fn request(&self, invocation: &Invocation) -> Result<ApiRequest> {
+    fn request(&self, invocation: &ScriptInvocation) -> Result<ApiRequest> {
         let max = invocation.max_output_bytes;
         let call = JsonRunRequest {
             script: &invocation.script,
@@ -110,8 +110,8 @@ impl CodeExecutionApi for JsonApi {
             timeout_ms: u64::try_from(invocation.timeout.as_millis()).unwrap_or(u64::MAX),
             max_output_bytes: (max < u64::MAX).then_some(max),
             keep: match invocation.keep {
-                OutputRetention::Beginning => "beginning",
-                OutputRetention::Ends => "ends",
+                RetainedOutputPart::Beginning => "beginning",
+                RetainedOutputPart::Ends => "ends",
             },
         };
         let failed = |error| Error::new(ErrorKind::Internal, "the request could not be written").with_source(error);
@@ -166,7 +166,7 @@ impl BearerToken {
 }
 
 impl Sign for BearerToken {
-    fn sign(&self, _request: &UnsignedRequest<'_>) -> Result<Vec<(String, String)>> {
+    fn sign(&self, _request: &SignableRequest<'_>) -> Result<Vec<(String, String)>> {
         Ok(vec![("authorization".to_owned(), format!("Bearer {}", self.token.reveal()))])
     }
 }

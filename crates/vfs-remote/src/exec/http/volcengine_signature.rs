@@ -5,7 +5,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::code_execution_api::{Sign, UnsignedRequest};
+use super::code_execution_api::{Sign, SignableRequest};
 use super::secret::Secret;
 
 /// Signs requests to Volcengine's APIs, by HMAC-SHA256 over the method, path, query, some headers and the body's hash.
@@ -73,7 +73,7 @@ impl VolcengineSignature {
 }
 
 impl Sign for VolcengineSignature {
-    fn sign(&self, request: &UnsignedRequest<'_>) -> Result<Vec<(String, String)>> {
+    fn sign(&self, request: &SignableRequest<'_>) -> Result<Vec<(String, String)>> {
         let time = request.time.with_timezone(&Utc).format("%Y%m%dT%H%M%SZ").to_string();
         let day = &time[..8];
         let mut added =
@@ -152,11 +152,11 @@ mod tests {
         let headers = words(&[("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")]);
         let nothing = sha256(b"");
         let time = Utc.with_ymd_and_hms(2020, 12, 30, 8, 18, 5).single().expect("a time");
-        let request = UnsignedRequest {
+        let request = SignableRequest {
             method: "GET",
             query: &query,
             headers: &headers,
-            ..UnsignedRequest::new("iam.volcengineapi.com", "/", &nothing, time)
+            ..SignableRequest::new("iam.volcengineapi.com", "/", &nothing, time)
         };
         let added = signature.sign(&request).expect("a signature");
         let authorization = &added.iter().find(|(name, _)| name == "authorization").expect("the header").1;
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_session_token_is_signed_too() {
         let time = Utc.with_ymd_and_hms(2026, 1, 2, 3, 4, 5).single().expect("a time");
-        let request = UnsignedRequest::new("host", "/", "00", time);
+        let request = SignableRequest::new("host", "/", "00", time);
         let signature = VolcengineSignature::new("id", "key").session_token("token");
         let added = signature.sign(&request).expect("a signature");
         assert!(added.contains(&("x-security-token".to_owned(), "token".to_owned())));

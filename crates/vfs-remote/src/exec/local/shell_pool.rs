@@ -27,7 +27,7 @@ struct ShellPoolSlot<S> {
 }
 
 /// The best way to run a script.
-pub(crate) enum ShellChoice<'a, S> {
+pub(crate) enum PooledOrNewShell<'a, S> {
     /// Write the rest of the script to this shell, which has read its beginning.
     Rest(S, &'a str),
     /// Start a shell with the whole script.
@@ -42,14 +42,14 @@ impl<S> ShellPool<S> {
         script: &'a str,
         beginning: usize,
         alive: impl FnOnce(S) -> Option<S>,
-    ) -> ShellChoice<'a, S> {
-        let Some((beginning, rest)) = parts(script, beginning) else { return ShellChoice::Whole };
+    ) -> PooledOrNewShell<'a, S> {
+        let Some((beginning, rest)) = parts(script, beginning) else { return PooledOrNewShell::Whole };
         let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let ready = pool.iter_mut().find(|ready| ready.beginning == beginning);
-        let Some(ready) = ready.filter(|ready| ready.runtime == runtime()) else { return ShellChoice::Whole };
+        let Some(ready) = ready.filter(|ready| ready.runtime == runtime()) else { return PooledOrNewShell::Whole };
         match ready.shell.take().and_then(alive) {
-            Some(shell) => ShellChoice::Rest(shell, rest),
-            None => ShellChoice::Whole,
+            Some(shell) => PooledOrNewShell::Rest(shell, rest),
+            None => PooledOrNewShell::Whole,
         }
     }
 
@@ -113,8 +113,8 @@ mod tests {
 
     fn taken(shells: &ShellPool<u32>, script: &str, alive: bool) -> Option<(u32, String)> {
         match shells.take(script, 1, |shell| alive.then_some(shell)) {
-            ShellChoice::Rest(shell, rest) => Some((shell, rest.to_owned())),
-            ShellChoice::Whole => None,
+            PooledOrNewShell::Rest(shell, rest) => Some((shell, rest.to_owned())),
+            PooledOrNewShell::Whole => None,
         }
     }
 

@@ -6,7 +6,7 @@ use vfs_core::tree::Tree;
 
 use super::*;
 use crate::testing::TestTree;
-use crate::walk::dir_reader::{DirReader, WalkState};
+use crate::walk::dir_reader::{DirReader, SharedWalkState};
 use crate::walk::testing::{EVERYWHERE, OPTIONS, full_range, root};
 use crate::walk::walk_findings::WalkFindings;
 
@@ -71,7 +71,7 @@ fn a_directory_that_was_listed_comes_before_what_follows_it() {
     queue.finish(&b);
     assert_eq!(taken(&mut queue), (QueueHeadState::Waiting, vec![]));
     let reader =
-        DirReader { tree: &tree, control: EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) };
+        DirReader { tree: &tree, control: EVERYWHERE, options: OPTIONS, state: &SharedWalkState::new(None, u64::MAX) };
     let (entries, step) = subtree.work.next().expect("/a/");
     let below = reader.descend(&entries, step, &mut WalkFindings::default()).expect("it goes on").expect("a level");
     queue.push(full_range(below));

@@ -16,12 +16,12 @@ impl ItemSink for Collected {
 }
 
 /// Repeats the same line.
-struct Again {
+struct RepeatedLineReader {
     line: Vec<u8>,
     at: usize,
 }
 
-impl Read for Again {
+impl Read for RepeatedLineReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = buffer.len().min(self.line.len() - self.at);
         buffer[..length].copy_from_slice(&self.line[self.at..self.at + length]);
@@ -31,10 +31,10 @@ impl Read for Again {
 }
 
 fn search(req: &GrepRequest, opened: SearchableContent) -> Vec<SearchItem> {
-    search_for(&CompiledQuery::new(req).expect("a valid request"), opened)
+    search_for(&CompiledGrepRequest::new(req).expect("a valid request"), opened)
 }
 
-fn search_for(query: &CompiledQuery, opened: SearchableContent) -> Vec<SearchItem> {
+fn search_for(query: &CompiledGrepRequest, opened: SearchableContent) -> Vec<SearchItem> {
     let mut items = Collected(Vec::new());
     let mut searcher = FileSearcher::new(query);
     searcher.search(query, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &|| false);
@@ -51,7 +51,7 @@ fn a_file_that_far_exceeds_its_stated_size_is_not_read_to_its_end() {
     line.push(b'\n');
     let more = MAX_EXCESS_BYTES * 2;
     for (size, expected) in [(0, Some(ErrorKind::TooLarge)), (more, None)] {
-        let again = Again { line: line.clone(), at: 0 };
+        let again = RepeatedLineReader { line: line.clone(), at: 0 };
         let reader = again.take(more);
         assert_eq!(problem(&search(&GrepRequest::literal("hit"), SearchableContent::reader(reader, size))), expected);
     }
@@ -95,7 +95,8 @@ fn a_literal_is_found_in_a_long_file_as_in_a_short_one() {
             let text = format!("{mark}{text}");
             for req in &requests {
                 let whole = search(req, SearchableContent::from(Bytes::from(text.clone())));
-                let read = search(req, SearchableContent::reader(io::Cursor::new(text.clone()), text.len() as u64));
+                let read =
+                    search(req, SearchableContent::reader(io::Cursor::new(text.clone()), text.len() as u64));
                 assert_eq!(format!("{read:?}"), format!("{whole:?}"), "{req:?}");
                 // This variant of the pattern is not searched as a literal.
                 let mut other = req.clone();
@@ -112,7 +113,7 @@ fn a_literal_is_found_in_a_long_file_as_in_a_short_one() {
 
 #[test]
 fn a_long_file_is_not_read_further_once_the_search_is_interrupted() {
-    let query = CompiledQuery::new(&GrepRequest::literal("hit")).expect("a valid request");
+    let query = CompiledGrepRequest::new(&GrepRequest::literal("hit")).expect("a valid request");
     let mut items = Collected(Vec::new());
     let looks = std::cell::Cell::new(0);
     let is_interrupted = || {
@@ -120,7 +121,7 @@ fn a_long_file_is_not_read_further_once_the_search_is_interrupted() {
         looks.get() > 30
     };
     let line = b"a line without it, of some length\n".to_vec();
-    let opened = SearchableContent::reader(Again { line, at: 0 }.take(1 << 40), 1 << 40);
+    let opened = SearchableContent::reader(RepeatedLineReader { line, at: 0 }.take(1 << 40), 1 << 40);
     FileSearcher::new(&query).search(&query, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &is_interrupted);
     assert_eq!(looks.get(), 31);
     assert!(items.0.is_empty());
@@ -128,7 +129,7 @@ fn a_long_file_is_not_read_further_once_the_search_is_interrupted() {
 
 #[test]
 fn a_line_that_is_too_long_for_a_literal_is_a_problem() {
-    let limit = CompiledQuery::new(&GrepRequest::literal("hit")).expect("a valid request").heap_limit as u64;
+    let limit = CompiledGrepRequest::new(&GrepRequest::literal("hit")).expect("a valid request").heap_limit as u64;
     let endless = || io::Cursor::new("hit\n").chain(io::repeat(b'x').take(limit + (1 << 20)));
     let items = search(&GrepRequest::literal("hit"), SearchableContent::reader(endless(), limit + (2 << 20)));
     assert_eq!(items.iter().filter(|item| matches!(item, SearchItem::Match(_))).count(), 1);
@@ -152,7 +153,7 @@ fn a_slow_search_within_one_line_ends_once_it_is_interrupted() {
         [(empty, lines.clone()), (count, lines), (short, text.clone()), (words, Bytes::from("a ".repeat(32 << 10)))];
     for (req, text) in [(all, text.clone()), (spanning, text.clone()), (counts, text), endings].into_iter().chain(quick)
     {
-        let query = CompiledQuery::new(&req).expect("a valid request");
+        let query = CompiledGrepRequest::new(&req).expect("a valid request");
         let mut items = Collected(Vec::new());
         let looks = std::cell::Cell::new(0);
         let is_interrupted = || {
@@ -169,7 +170,7 @@ fn a_slow_search_within_one_line_ends_once_it_is_interrupted() {
 #[test]
 fn a_multiline_search_for_files_ends_at_the_first_match() {
     let req = GrepRequest::regex(r"[ab\n]*c|a").multiline().output(GrepOutput::Files);
-    let query = CompiledQuery::new(&req).expect("a valid request");
+    let query = CompiledGrepRequest::new(&req).expect("a valid request");
     let mut items = Collected(Vec::new());
     let looks = std::cell::Cell::new(0);
     let is_interrupted = || {
@@ -186,7 +187,7 @@ fn a_multiline_search_for_files_ends_at_the_first_match() {
 fn lines_of_context_do_not_count_for_the_length_of_a_line() {
     // An expression so heavy that a line may have only some 100 KB.
     let heavy = || GrepRequest::regex("x{10000}|hit");
-    let limit = CompiledQuery::new(&heavy()).expect("a valid request").heap_limit;
+    let limit = CompiledGrepRequest::new(&heavy()).expect("a valid request").heap_limit;
     let text = format!("{}\n", "y".repeat(8 << 10)).repeat(100) + "hit\n";
     assert!(text.len() > 4 * limit);
     let long = format!("{}\nhit\n", "y".repeat(limit + 1));
@@ -195,7 +196,7 @@ fn lines_of_context_do_not_count_for_the_length_of_a_line() {
         [SearchableContent::from(Bytes::from(text.to_owned())), reader]
     };
     for (before, after) in [(90, 0), (90, 90), (0, 1), (10_000, 0)] {
-        let mut query = CompiledQuery::new(&heavy().context(before, after)).expect("a valid request");
+        let mut query = CompiledGrepRequest::new(&heavy().context(before, after)).expect("a valid request");
         for opened in lends(&text) {
             let items = search_for(&query, opened);
             assert_eq!(problem(&items), None, "{before} {after}");

@@ -8,8 +8,8 @@ use futures::StreamExt as _;
 use futures::future::poll_immediate;
 use vfs_core::watch::WatchRequest;
 use vfs_core::{
-    Backend, BackendExt, DeleteRequest, EditRequest, Error, ErrorKind, GlobRequest, GrepRequest, LsRequest, OpContext,
-    ReadRequest, RenameRequest, StatRequest, UploadRequest, Watch, WriteRequest,
+    Backend, BackendExt, DeleteRequest, EditRequest, Error, ErrorKind, FileUploadRequest, GlobRequest, GrepRequest,
+    LsRequest, OpContext, ReadRequest, RenameRequest, StatRequest, Watch, WriteRequest,
 };
 
 use super::{cx, path, probed};
@@ -19,7 +19,7 @@ use crate::{MemoryStore, StoreBackend};
 /// Runs each operation and returns its error.
 async fn errors(files: &impl Backend, cx: &OpContext) -> Vec<(&'static str, Option<Error>)> {
     let f = || path("/d/f");
-    let upload = async { files.upload_files(cx, vec![UploadRequest::new(path("/u"), "x")]).await.remove(0).cause };
+    let upload = async { files.upload_files(cx, vec![FileUploadRequest::new(path("/u"), "x")]).await.remove(0).cause };
     let download = async { files.download_files(cx, vec![f()]).await.remove(0).cause };
     let stream =
         async { files.grep_stream(cx.clone(), GrepRequest::literal("text")).next().await.and_then(Result::err) };

@@ -7,8 +7,8 @@ use vfs_composite::CompositeBackend;
 use vfs_core::search::BinaryMode;
 use vfs_core::tree::{OpenTreeRequest, TreeUse};
 use vfs_core::{
-    Backend, BackendExt, CaseMode, ErrorKind, GrepOutput, GrepRequest, GrepResult, Layer as _, Result,
-    TreeProvider as _, UploadRequest, WriteMode, WriteRequest,
+    Backend, BackendExt, CaseMode, ErrorKind, FileUploadRequest, GrepOutput, GrepRequest, GrepResult, Layer as _,
+    Result, TreeProvider as _, WriteMode, WriteRequest,
 };
 use vfs_layers::Scoped;
 use vfs_policy::{Policy, RuleSet};
@@ -17,40 +17,40 @@ use vfs_versions::OverlayBackend;
 use super::{Probe, cx, path, probed};
 use crate::{MemoryStore, Namespace, Search as _, StoreBackend, StoreConfig, TextQuery};
 
-fn corpus() -> Vec<UploadRequest> {
+fn corpus() -> Vec<FileUploadRequest> {
     let utf16: Vec<u8> =
         [0xff, 0xfe].into_iter().chain("a needle\n".encode_utf16().flat_map(u16::to_le_bytes)).collect();
     let mut files = vec![
-        UploadRequest::new(path("/text"), "one needle\nand more\n"),
-        UploadRequest::new(path("/upper"), "one NEEDLE\n"),
-        UploadRequest::new(path("/none"), "nothing\n"),
-        UploadRequest::new(path("/empty"), ""),
-        UploadRequest::new(path("/binary-none"), &b"a\0b"[..]),
-        UploadRequest::new(path("/binary-needle"), &b"needle\0"[..]),
-        UploadRequest::new(path("/utf-16"), utf16),
-        UploadRequest::new(path("/latin"), &b"gr\xfc\xdfe needle\n"[..]),
-        UploadRequest::new(path("/latin-none"), &b"gr\xfc\xdfe\n"[..]),
-        UploadRequest::new(path("/crlf"), "first\r\nsecond\r\n"),
-        UploadRequest::new(path("/.hidden/f"), "needle\n"),
-        UploadRequest::new(path("/kelvin"), "nee\u{212a}dle mas\u{17f}e\n"),
-        UploadRequest::new(path("/r/.gitignore"), "ignored\n# nothing\n"),
-        UploadRequest::new(path("/r/ignored"), "needle\n"),
-        UploadRequest::new(path("/r/.git/info/exclude"), "excluded\n"),
-        UploadRequest::new(path("/r/.git/HEAD"), "x\n"),
-        UploadRequest::new(path("/r/excluded"), "needle\n"),
-        UploadRequest::new(path("/r/visible"), "needle\n"),
+        FileUploadRequest::new(path("/text"), "one needle\nand more\n"),
+        FileUploadRequest::new(path("/upper"), "one NEEDLE\n"),
+        FileUploadRequest::new(path("/none"), "nothing\n"),
+        FileUploadRequest::new(path("/empty"), ""),
+        FileUploadRequest::new(path("/binary-none"), &b"a\0b"[..]),
+        FileUploadRequest::new(path("/binary-needle"), &b"needle\0"[..]),
+        FileUploadRequest::new(path("/utf-16"), utf16),
+        FileUploadRequest::new(path("/latin"), &b"gr\xfc\xdfe needle\n"[..]),
+        FileUploadRequest::new(path("/latin-none"), &b"gr\xfc\xdfe\n"[..]),
+        FileUploadRequest::new(path("/crlf"), "first\r\nsecond\r\n"),
+        FileUploadRequest::new(path("/.hidden/f"), "needle\n"),
+        FileUploadRequest::new(path("/kelvin"), "nee\u{212a}dle mas\u{17f}e\n"),
+        FileUploadRequest::new(path("/r/.gitignore"), "ignored\n# nothing\n"),
+        FileUploadRequest::new(path("/r/ignored"), "needle\n"),
+        FileUploadRequest::new(path("/r/.git/info/exclude"), "excluded\n"),
+        FileUploadRequest::new(path("/r/.git/HEAD"), "x\n"),
+        FileUploadRequest::new(path("/r/excluded"), "needle\n"),
+        FileUploadRequest::new(path("/r/visible"), "needle\n"),
     ];
-    files.extend((0..30).map(|n| UploadRequest::new(path(&format!("/many/{n}")), format!("file {n}\n"))));
+    files.extend((0..30).map(|n| FileUploadRequest::new(path(&format!("/many/{n}")), format!("file {n}\n"))));
     files
 }
 
 /// Files that are larger than a block, and than the part that is checked for a NUL.
-fn large_corpus() -> Vec<UploadRequest> {
+fn large_corpus() -> Vec<FileUploadRequest> {
     let late_nul = [vec![b'x'; 1 << 20], b"\nneedle\0\n".to_vec()].concat();
     vec![
-        UploadRequest::new(path("/large"), format!("{}needle\n", "x\n".repeat(9 << 18))),
-        UploadRequest::new(path("/large-none"), "y\n".repeat(9 << 18)),
-        UploadRequest::new(path("/late-nul"), late_nul),
+        FileUploadRequest::new(path("/large"), format!("{}needle\n", "x\n".repeat(9 << 18))),
+        FileUploadRequest::new(path("/large-none"), "y\n".repeat(9 << 18)),
+        FileUploadRequest::new(path("/late-nul"), late_nul),
     ]
 }
 
@@ -118,10 +118,10 @@ async fn a_search_of_too_many_names_finds_the_same_without_listing_them() {
     let probe = Arc::new(Probe::new(store.clone()));
     let large = StoreBackend::with_config(Arc::clone(&probe), StoreConfig::new().index_entries(5));
     let mut corpus = corpus();
-    corpus.push(UploadRequest::new(path("/deep/er/.ignore"), "left-out\n"));
-    corpus.push(UploadRequest::new(path("/deep/er/and/left-out"), "needle\n"));
-    corpus.push(UploadRequest::new(path("/deep/er/and/found"), "needle\n"));
-    corpus.extend((0..200).map(|n| UploadRequest::new(path(&format!("/wide/{n}/f")), "nothing\n")));
+    corpus.push(FileUploadRequest::new(path("/deep/er/.ignore"), "left-out\n"));
+    corpus.push(FileUploadRequest::new(path("/deep/er/and/left-out"), "needle\n"));
+    corpus.push(FileUploadRequest::new(path("/deep/er/and/found"), "needle\n"));
+    corpus.extend((0..200).map(|n| FileUploadRequest::new(path(&format!("/wide/{n}/f")), "nothing\n")));
     for responses in [unindexed.upload_files(&cx(), corpus.clone()).await, large.upload_files(&cx(), corpus).await] {
         assert!(responses.iter().all(|response| response.cause.is_none()), "{responses:?}");
     }
@@ -158,7 +158,7 @@ async fn searches_of_a_directory_alone_learn_that_it_has_too_many_names() {
     let probe = Arc::new(Probe::new(MemoryStore::new()));
     let files = StoreBackend::with_config(Arc::clone(&probe), StoreConfig::new().index_entries(5));
     let upload = (0..50)
-        .map(|n| UploadRequest::new(path(&format!("/wide/{n}/f")), if n == 7 { "needle\n" } else { "nothing\n" }));
+        .map(|n| FileUploadRequest::new(path(&format!("/wide/{n}/f")), if n == 7 { "needle\n" } else { "nothing\n" }));
     let responses = files.upload_files(&cx(), upload.collect()).await;
     assert!(responses.iter().all(|response| response.cause.is_none()), "{responses:?}");
     let search = async || files.grep(&cx(), GrepRequest::literal("needle").path(path("/wide"))).await;
@@ -293,8 +293,8 @@ async fn an_upload_writes_many_files_in_one_change_and_each_has_an_answer() {
     let (files, probe) = probed(MemoryStore::new());
     files.write_text("/file", "old\n").await.expect("it is new");
     files.write_text("/directory/in", "old\n").await.expect("it is new");
-    let upload = |names: std::ops::Range<u32>| -> Vec<UploadRequest> {
-        names.map(|n| UploadRequest::new(path(&format!("/many/{n}")), format!("file {n}\n"))).collect()
+    let upload = |names: std::ops::Range<u32>| -> Vec<FileUploadRequest> {
+        names.map(|n| FileUploadRequest::new(path(&format!("/many/{n}")), format!("file {n}\n"))).collect()
     };
     probe.take_all();
     let responses = files.upload_files(&cx(), upload(0..300)).await;
@@ -302,9 +302,10 @@ async fn an_upload_writes_many_files_in_one_change_and_each_has_an_answer() {
     let calls = probe.take_all();
     assert_eq!((calls.get("batch"), calls.get("put")), (Some(&2), None), "{calls:?}");
     // A file that fails does not stop the others.
-    let refused = ["/file/below", "/directory", "/"].map(|at| UploadRequest::new(path(at), "refused\n"));
-    let large = UploadRequest::new(path("/large"), vec![b'x'; 1 << 20]);
-    let mixed = [&upload(290..310)[..], &refused[..], &[large, UploadRequest::new(path("/file"), "new\n")]].concat();
+    let refused = ["/file/below", "/directory", "/"].map(|at| FileUploadRequest::new(path(at), "refused\n"));
+    let large = FileUploadRequest::new(path("/large"), vec![b'x'; 1 << 20]);
+    let mixed =
+        [&upload(290..310)[..], &refused[..], &[large, FileUploadRequest::new(path("/file"), "new\n")]].concat();
     let responses = files.upload_files(&cx(), mixed.clone()).await;
     for (file, response) in mixed.iter().zip(responses) {
         let is_refused = refused.iter().any(|refused| refused.path == file.path);

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures::executor::block_on;
 use proptest::prelude::*;
-use vfs_core::{Backend, LsRequest, LsResult, Truncation};
+use vfs_core::{Backend, LsRequest, LsResult, TruncationReason};
 
 use super::{cx, path, probed};
 use crate::store::{Precondition, Store};
@@ -30,7 +30,7 @@ fn a_limited_listing_reads_what_it_needs() {
         probe.take_all();
         let found = block_on(files.ls(&cx(), LsRequest::new(path("/d")).limit(limit))).expect("it is listed");
         assert_eq!(names(&found), all.iter().take(limit as usize).collect::<Vec<_>>());
-        assert_eq!(found.truncated, Some(Truncation::Limit));
+        assert_eq!(found.truncated, Some(TruncationReason::Limit));
         assert!(probe.take("list") <= pages, "{limit}");
     }
     let found = block_on(files.ls(&cx(), LsRequest::new(path("/d")).limit(5000))).expect("it is listed");

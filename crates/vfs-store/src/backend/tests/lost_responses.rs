@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, Error, ErrorKind, OpContext, RenameRequest, UploadRequest, WriteMode,
+    Backend, BackendExt, CopyRequest, Error, ErrorKind, FileUploadRequest, OpContext, RenameRequest, WriteMode,
     WriteRequest,
 };
 
@@ -116,7 +116,7 @@ async fn an_upload_that_may_have_been_applied_overwrites_no_later_edit() {
                 futures::executor::block_on(other.write(&cx(), edit)).expect("it is there");
             }
         });
-        let upload = ["/u/1", "/u/2"].map(|at| UploadRequest::new(path(at), "uploaded\n"));
+        let upload = ["/u/1", "/u/2"].map(|at| FileUploadRequest::new(path(at), "uploaded\n"));
         for response in files.upload_files(&cx(), upload.to_vec()).await {
             assert_eq!(response.cause.expect("the outcome is unknown").kind(), kind);
         }

@@ -1,12 +1,12 @@
 //! Prefetching in searches that no index narrows.
 
-use vfs_core::{Backend, GrepRequest, UploadRequest};
+use vfs_core::{Backend, FileUploadRequest, GrepRequest};
 
 use super::{cx, path, probed};
 use crate::MemoryStore;
 
-fn files(extension: &str, count: usize) -> impl Iterator<Item = UploadRequest> {
-    (0..count).map(move |n| UploadRequest::new(path(&format!("/src/{n}.{extension}")), format!("line {n}\n")))
+fn files(extension: &str, count: usize) -> impl Iterator<Item = FileUploadRequest> {
+    (0..count).map(move |n| FileUploadRequest::new(path(&format!("/src/{n}.{extension}")), format!("line {n}\n")))
 }
 
 fn words() -> GrepRequest {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use vfs_core::{Backend, ErrorKind, ReadRequest, UploadRequest, Version, window};
+use vfs_core::{Backend, ErrorKind, FileUploadRequest, ReadRequest, Version, window};
 
 use super::{Probe, cx, path, probed};
 use crate::{Key, MemoryStore, Namespace, NewValue, Precondition, Store as _, StoreBackend};
@@ -39,8 +39,11 @@ async fn windows_of_large_files_are_equal_to_windows_of_bytes_in_memory() {
     let (files, probe) = probed(MemoryStore::new());
     let (text, binary) = (log(), Bytes::from([0xe9_u8, 0, 1, 2].repeat(2 << 20)));
     for content in [text, binary] {
-        let version =
-            files.upload_files(&cx(), vec![UploadRequest::new(path("/log"), content.clone())]).await.remove(0).version;
+        let version = files
+            .upload_files(&cx(), vec![FileUploadRequest::new(path("/log"), content.clone())])
+            .await
+            .remove(0)
+            .version;
         for request in requests() {
             let expected = window::read_bytes(&content, &request, version.clone().expect("it was written"));
             let found = files.read(&cx(), request.clone()).await;
@@ -99,7 +102,7 @@ fn large_reads_leave_threads_to_a_store_that_needs_them() {
     let done = runtime.block_on(async {
         let store = crate::SqliteStore::open(crate::SqliteConfig::in_memory()).await.expect("it opens");
         let files = StoreBackend::new(store);
-        let uploaded = files.upload_files(&cx(), vec![UploadRequest::new(path("/log"), log())]).await;
+        let uploaded = files.upload_files(&cx(), vec![FileUploadRequest::new(path("/log"), log())]).await;
         assert_eq!(uploaded[0].cause, None);
         let reads = (0..100_u64).map(|n| {
             let files = files.clone();
@@ -120,7 +123,7 @@ fn large_reads_leave_threads_to_a_store_that_needs_them() {
 async fn a_read_that_is_dropped_sends_no_more_requests() {
     let (files, probe) = probed(MemoryStore::new());
     files
-        .upload_files(&cx(), vec![UploadRequest::new(path("/log"), Bytes::from(vec![b'x'; 64 << 20]))])
+        .upload_files(&cx(), vec![FileUploadRequest::new(path("/log"), Bytes::from(vec![b'x'; 64 << 20]))])
         .await
         .remove(0);
     probe.take_all();

@@ -1,7 +1,7 @@
 //! Change feeds.
 
 use futures::StreamExt as _;
-use vfs_core::watch::{Change, Cursor, WatchEvent, WatchRequest};
+use vfs_core::watch::{Change, WatchCursor, WatchEvent, WatchRequest};
 use vfs_core::{Backend, BackendExt, DeleteRequest, OpContext, RenameRequest, Watch};
 
 use super::{cx, in_namespace, path};
@@ -44,7 +44,7 @@ async fn changes_of_every_handle_are_reported_in_order_and_can_be_continued_from
     let first = live.next().await.expect("it goes on").expect("an event");
     assert_eq!(first.change, Change::Created { path: path("/d/a"), version: other_version(b"x") });
 
-    let since = |cursor: &Cursor| WatchRequest::default().since(cursor.clone());
+    let since = |cursor: &WatchCursor| WatchRequest::default().since(cursor.clone());
     let rest = next_events(&other, since(&first.cursor), 4).await;
     assert_eq!(texts(&rest), ["~/d/a", "/d/a>/e/a", "+/d/b", "-/e/a"]);
     assert_eq!(texts(&next_events(&files, since(&rest[1].1.cursor), 2).await), ["+/d/b", "-/e/a"]);
@@ -65,7 +65,7 @@ async fn an_expired_or_unknown_cursor_is_an_overflow() {
     for n in 0..4200 {
         files.write_text("/f", &n.to_string()).await.expect("it is written");
     }
-    let since = |text: &str| WatchRequest::default().since(Cursor::new(text));
+    let since = |text: &str| WatchRequest::default().since(WatchCursor::new(text));
     let mut live = files.watch(OpContext::new(), WatchRequest::default());
     files.write_text("/f", "last").await.expect("it is written");
     let last = live.next().await.expect("it goes on").expect("an event").cursor;
@@ -94,7 +94,7 @@ async fn a_cursor_of_another_namespace_is_an_overflow() {
         files.create_text("/b", "x").await.expect("it is new");
     }
     let cursor = live.next().await.expect("it goes on").expect("an event").cursor;
-    let since = |cursor: &Cursor| WatchRequest::default().since(cursor.clone());
+    let since = |cursor: &WatchCursor| WatchRequest::default().since(cursor.clone());
     assert_eq!(texts(&next_events(&ann, since(&cursor), 1).await), ["+/b"]);
     let overflow = next_events(&bob, since(&cursor), 1).await;
     assert_eq!(texts(&overflow), ["overflow"]);

@@ -11,7 +11,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use vfs_core::context::DropGuard;
-use vfs_core::tree::{self, ChildKind, Listing, SearchableContent, Tree, TreeEntry};
+use vfs_core::tree::{self, ChildKind, Listing, LookupResult, SearchableContent, Tree};
 use vfs_core::{Error, ErrorKind, FileInfo, ResolveResult, Result, Version, VfsPath};
 
 use super::super::coordination::shutdown_aware_runtime::ShutdownAwareRuntime;
@@ -204,12 +204,12 @@ impl<S: Store> StoreTree<S> {
 }
 
 impl<S: Store> Tree for StoreTree<S> {
-    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<TreeEntry> {
+    fn lookup(self: Arc<Self>, path: &VfsPath) -> Result<LookupResult> {
         Ok(match (self.find(path)?, path.parent(), path.name()) {
             (PathEntry::File(_), Some(dir), Some(name)) => {
-                TreeEntry::File { dir: StoreDirectory::new(&self, dir), name: name.to_owned() }
+                LookupResult::File { dir: StoreDirectory::new(&self, dir), name: name.to_owned() }
             }
-            _ => TreeEntry::Directory(StoreDirectory::new(&self, path.clone())),
+            _ => LookupResult::Directory(StoreDirectory::new(&self, path.clone())),
         })
     }
 }

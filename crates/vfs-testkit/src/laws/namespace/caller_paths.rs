@@ -2,8 +2,8 @@
 
 use vfs_core::error::ErrorDetail;
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, GlobRequest, GrepEvent, GrepOutput, GrepRequest,
-    LsRequest, ReadRequest, RenameRequest, ResolveRequest, Result, UploadRequest, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, FileUploadRequest, GlobRequest, GrepEvent, GrepOutput,
+    GrepRequest, LsRequest, ReadRequest, RenameRequest, ResolveRequest, Result, WriteMode, WriteRequest,
 };
 
 use super::super::LawResult;
@@ -44,7 +44,7 @@ async fn results_have_paths_of_the_namespace(n: &NamespaceFactory) -> LawResult 
     let renamed = files.rename(RenameRequest::new(to.clone(), path("/in/m/d/g"))).await?;
     assert_eq!((renamed.from, renamed.to), (to.clone(), path("/in/m/d/g")));
     assert_eq!(files.delete(DeleteRequest::new(path("/in/m/d/g"))).await?.path, path("/in/m/d/g"));
-    let uploaded = backend.upload_files(&cx(), vec![UploadRequest::new(to.clone(), "x")]).await;
+    let uploaded = backend.upload_files(&cx(), vec![FileUploadRequest::new(to.clone(), "x")]).await;
     let downloaded = backend.download_files(&cx(), vec![to.clone()]).await;
     assert_eq!((&uploaded[0].path, &downloaded[0].path), (&to, &to));
     Ok(())
@@ -107,7 +107,7 @@ async fn errors_have_paths_of_the_namespace(n: &NamespaceFactory) -> LawResult {
         ];
         if kind == ErrorKind::IsADirectory {
             answers.push(files.write(WriteRequest::new(target(), "x").mode(WriteMode::Overwrite)).await.err());
-            let upload = files.backend.upload_files(&cx(), vec![UploadRequest::new(target(), "x")]).await.remove(0);
+            let upload = files.backend.upload_files(&cx(), vec![FileUploadRequest::new(target(), "x")]).await.remove(0);
             answers.push(upload.cause);
         } else {
             answers.push(files.stat(&at).await.err());

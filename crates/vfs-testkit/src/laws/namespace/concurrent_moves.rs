@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::{Either, poll_immediate, select};
-use vfs_core::transfer::TransferMode;
+use vfs_core::transfer::TransferTargetMode;
 use vfs_core::{Backend, ErrorKind, OpContext, RenameResult, Result, WriteMode, WriteRequest};
 
 use super::super::LawResult;
@@ -94,7 +94,7 @@ async fn a_change_of_the_target_during_a_move_is_not_lost(n: &NamespaceFactory) 
     for (case, file) in [(&DIRECTORY, "/in/d/b/c"), (&OVER_A_FILE, "/f")] {
         written_at_each_step(n, case, MoveFaultSide::Target, file, |what, result, [source, target]| {
             // The file stays, unless it was there before the move checked its target, and the move overwrites.
-            let may_replace = (case.rename)().mode == TransferMode::Overwrite;
+            let may_replace = (case.rename)().mode == TransferTargetMode::Overwrite;
             let is_replaced = may_replace && result.is_ok() && target.get(file) == case.moved()[1].get(file);
             assert!(holds(&target, file, MEANWHILE) || is_replaced, "{what}: {target:?}");
             assert_eq!(source, if result.is_ok() { case.moved() } else { case.unmoved() }[0], "{what}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use vfs_core::operation::{Intercepted, UnaryRequest as _};
-use vfs_core::transfer::DownloadRequest;
+use vfs_core::transfer::FileDownloadRequest;
 use vfs_core::{Backend, Error, GlobRequest, GrepEvent, GrepRequest, Interceptor, LsRequest, Problem, Result, VfsPath};
 
 use super::super::law_helpers::cx;
@@ -82,7 +82,7 @@ impl Target {
 
     /// Returns the error of downloading `at`, if it is one.
     pub(super) async fn download_error(&self, at: &str) -> Option<Error> {
-        DownloadRequest::new(self.path(at)).send(&*self.backend, &cx()).await.err()
+        FileDownloadRequest::new(self.path(at)).send(&*self.backend, &cx()).await.err()
     }
 }
 

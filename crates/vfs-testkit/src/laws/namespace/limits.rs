@@ -1,7 +1,7 @@
 //! Order and limits of results over all mounts.
 
 use vfs_core::search::{EntryKinds, GrepSummary};
-use vfs_core::{GlobRequest, GrepEvent, GrepOutput, GrepRequest, LsRequest, Result, Truncation};
+use vfs_core::{GlobRequest, GrepEvent, GrepOutput, GrepRequest, LsRequest, Result, TruncationReason};
 
 use super::super::LawResult;
 use super::law_helpers::{NamespaceFixture, path};
@@ -70,8 +70,8 @@ async fn streamed(files: &Target, request: GrepRequest) -> Result<(Vec<String>, 
     Ok((files.lines(&matches.collect::<Vec<_>>()), end))
 }
 
-fn truncated(limit: usize, all: usize) -> Option<Truncation> {
-    (limit < all).then_some(Truncation::Limit)
+fn truncated(limit: usize, all: usize) -> Option<TruncationReason> {
+    (limit < all).then_some(TruncationReason::Limit)
 }
 
 async fn a_limit_of_a_listing_is_one_budget(n: &NamespaceFactory) -> LawResult {
@@ -84,7 +84,7 @@ async fn a_limit_of_a_listing_is_one_budget(n: &NamespaceFactory) -> LawResult {
     }
     let level = files.ls(LsRequest::new(path("/")).limit(3)).await?;
     assert_eq!(files.names(&level.entries), ["/a", "/a-b", "/a.rs"]);
-    assert_eq!(level.truncated, Some(Truncation::Limit));
+    assert_eq!(level.truncated, Some(TruncationReason::Limit));
     Ok(())
 }
 
@@ -125,10 +125,10 @@ async fn a_limit_per_file_holds_in_every_mount(n: &NamespaceFactory) -> LawResul
     let files = interleaved(n).await?;
     let found = files.grep(GrepRequest::literal("hit").limit_per_file(1)).await?;
     assert_eq!(files.lines(&found.matches), FILES.map(|at| format!("{at}:1:hit 1")));
-    assert_eq!(found.truncated, Some(Truncation::Limit));
+    assert_eq!(found.truncated, Some(TruncationReason::Limit));
     let found = files.grep(GrepRequest::literal("hit").limit_per_file(2)).await?;
     assert_eq!((found.matches.len(), found.truncated), (16, None));
     let both = files.grep(GrepRequest::literal("hit").limit_per_file(1).limit(3)).await?;
-    assert_eq!((both.matches.len(), both.truncated), (3, Some(Truncation::Limit)));
+    assert_eq!((both.matches.len(), both.truncated), (3, Some(TruncationReason::Limit)));
     Ok(())
 }

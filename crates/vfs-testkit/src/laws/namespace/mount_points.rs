@@ -1,8 +1,8 @@
 //! Mount points and their ancestors, which no operation changes.
 
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, ErrorKind, ReadRequest, RenameRequest, Result, UploadRequest, WriteMode,
-    WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, ReadRequest, RenameRequest, Result,
+    WriteMode, WriteRequest,
 };
 
 use super::super::LawResult;
@@ -101,7 +101,7 @@ async fn mount_points_and_their_ancestors_are_not_files(n: &NamespaceFactory) ->
         }
         is_directory(files, at, files.read(ReadRequest::new(path(at))).await);
         is_directory(files, at, files.edit(EditRequest::new(path(at), "x", "y")).await);
-        let mut uploaded = files.backend.upload_files(&cx(), vec![UploadRequest::new(path(at), "x")]).await;
+        let mut uploaded = files.backend.upload_files(&cx(), vec![FileUploadRequest::new(path(at), "x")]).await;
         let cause = uploaded.pop().expect("an answer").cause;
         is_directory(files, at, cause.map_or(Ok(()), Err));
         is_directory(files, at, files.download_error(at).await.map_or(Ok(()), Err));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use vfs_core::state::FilesUpdate;
 use vfs_core::transfer::FileOperationError;
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, LsRequest, ReadRequest, RenameRequest,
-    UploadRequest, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, GlobRequest, LsRequest, ReadRequest,
+    RenameRequest, WriteMode, WriteRequest,
 };
 
 use super::super::LawResult;
@@ -50,7 +50,7 @@ async fn files_updates_have_paths_of_the_namespace(n: &NamespaceFactory) -> LawR
     assert_eq!(changed_paths(renamed.files_update), expected(&[("/in/m/b", false), ("/in/m/c", true)]));
     let deleted = files.delete(DeleteRequest::new(a())).await?;
     assert_eq!(changed_paths(deleted.files_update), expected(&[("/in/m/a", false)]));
-    let uploaded = files.backend.upload_files(&cx(), vec![UploadRequest::new(a(), "x")]).await.remove(0);
+    let uploaded = files.backend.upload_files(&cx(), vec![FileUploadRequest::new(a(), "x")]).await.remove(0);
     assert_eq!(changed_paths(uploaded.files_update), expected(&[("/in/m/a", true)]));
     Ok(())
 }
@@ -102,7 +102,7 @@ async fn uploads_to_several_mounts_are_answered_in_order(n: &NamespaceFactory) -
     let files = n.mount(&default.backend, &[("/one", &one.backend), ("/bad", &failing)]);
     one.put_each(&["/d/x"]).await?;
     let paths = ["/one/a", "/z", "/bad/a", "/one/d", "/a", "/one", "/bad/b", "/one/b"];
-    let uploads = paths.map(|at| UploadRequest::new(path(at), at)).to_vec();
+    let uploads = paths.map(|at| FileUploadRequest::new(path(at), at)).to_vec();
     let answers = files.backend.upload_files(&cx(), uploads).await;
     assert_eq!(answers.iter().map(|answer| answer.path.as_str()).collect::<Vec<_>>(), paths);
     for (answer, at) in answers.iter().zip(paths) {
@@ -150,7 +150,7 @@ async fn downloads_of_several_mounts_are_answered_in_order(n: &NamespaceFactory)
 async fn of_two_uploads_of_one_file_the_later_wins(n: &NamespaceFactory) -> LawResult {
     let NamespaceFixture { files, .. } = n.parts(&["/m"]);
     let uploads = [("/m/a", "first"), ("/a", "other"), ("//m/./a", "second")];
-    let uploads = uploads.map(|(at, text)| UploadRequest::new(path(at), text)).to_vec();
+    let uploads = uploads.map(|(at, text)| FileUploadRequest::new(path(at), text)).to_vec();
     let answers = files.backend.upload_files(&cx(), uploads).await;
     assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
     assert_eq!((files.text("/m/a").await?.as_str(), files.text("/a").await?.as_str()), ("second", "other"));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use vfs_core::search::EntryKinds;
-use vfs_core::{Backend, ErrorKind, GlobRequest, GrepOutput, GrepRequest, LsRequest, Result, Truncation};
+use vfs_core::{Backend, ErrorKind, GlobRequest, GrepOutput, GrepRequest, LsRequest, Result, TruncationReason};
 
 use super::super::LawResult;
 use super::law_helpers::{around, path, places};
@@ -52,7 +52,7 @@ async fn a_mount_that_lends_no_tree_is_searched_like_the_others(n: &NamespaceFac
         let found = files.glob(GlobRequest::new("*").limit(limit as u64)).await?;
         assert_eq!(
             (files.names(&found.entries), found.truncated),
-            (FILES[..limit].iter().map(|at| (*at).to_owned()).collect(), Some(Truncation::Limit))
+            (FILES[..limit].iter().map(|at| (*at).to_owned()).collect(), Some(TruncationReason::Limit))
         );
     }
     let all = GlobRequest::new("**").kinds(EntryKinds::All).hidden().no_ignore();

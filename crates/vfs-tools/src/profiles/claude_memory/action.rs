@@ -12,13 +12,13 @@ use vfs_core::{
 use super::root;
 use super::wording::{insert_after, listing_header, listing_line};
 use crate::action::{Action, CallScope, Effect};
-use crate::directory_levels::{list_two_levels, listing_outcome};
-use crate::line_window::{NumberedLines, WindowError, numbered_snippet, read_lines};
+use crate::line_window::{LineWindowError, NumberedLines, numbered_snippet, read_lines};
 use crate::outcome::{ChangedFile, FailureKind, ToolOutcome};
-use crate::profiles::claude::{does_not_exist, edit_failure, note_similar_line, short_path};
+use crate::profiles::claude_common::{does_not_exist, edit_failure, note_similar_line, short_path};
 use crate::request_action::ResultText;
-use crate::result_parts::outcome_of;
-use crate::text_change::{InsertError, insert, lines_of, replace};
+use crate::result_metadata::outcome_of;
+use crate::text_file_edit::{InsertError, insert, lines_of, replace};
+use crate::two_level_listing::{list_two_levels, listing_outcome};
 
 /// Number of lines that are shown around a change.
 const SNIPPET_LINES: u64 = 2;
@@ -113,16 +113,16 @@ async fn view(scope: &CallScope<'_>, path: &VfsPath, range: &[i64]) -> ToolOutco
             let NumberedLines { text, note } = window.numbered(|line| line);
             (text, note)
         }
-        Err(WindowError::PastEnd { total }) => (String::new(), Some(format!("the file has {total} lines"))),
-        Err(WindowError::Backend(error)) if error.kind() == ErrorKind::IsADirectory => {
+        Err(LineWindowError::PastEnd { total }) => (String::new(), Some(format!("the file has {total} lines"))),
+        Err(LineWindowError::Backend(error)) if error.kind() == ErrorKind::IsADirectory => {
             return view_directory(scope, path).await;
         }
         // The memory is there before its first file is.
-        Err(WindowError::Backend(error)) if error.is_absence() && *path == root() => {
+        Err(LineWindowError::Backend(error)) if error.is_absence() && *path == root() => {
             return ToolOutcome::text(listing_header(path));
         }
-        Err(WindowError::Backend(error)) if error.is_absence() => return missing(path, &error),
-        Err(WindowError::Backend(error)) => return failed(error.or_path(path)),
+        Err(LineWindowError::Backend(error)) if error.is_absence() => return missing(path, &error),
+        Err(LineWindowError::Backend(error)) => return failed(error.or_path(path)),
     };
     // A range that ends before it begins has no lines, and is no failure.
     if last.is_some_and(|last| last < first) {

@@ -2,7 +2,7 @@
 
 use vfs_core::{FileInfo, VfsPath};
 
-use crate::text_change::{InsertError, line_start};
+use crate::text_file_edit::{InsertError, line_start};
 
 /// Returns the header and the first line of a listing.
 pub(super) fn listing_header(path: &VfsPath) -> String {

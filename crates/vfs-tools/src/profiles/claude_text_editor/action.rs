@@ -5,13 +5,13 @@ use vfs_core::operation::{OperationClass, UnaryRequest as _};
 use vfs_core::{EditRequest, Error, ErrorKind, VfsPath, WriteRequest};
 
 use crate::action::{Action, CallScope, Effect};
-use crate::directory_levels::{list_two_levels, listing_outcome};
-use crate::line_window::{NumberedLines, WindowError, numbered_snippet, read_lines};
+use crate::line_window::{LineWindowError, NumberedLines, numbered_snippet, read_lines};
 use crate::outcome::{FailureKind, ToolOutcome};
-use crate::profiles::claude::{does_not_exist, edit_failure, note_similar_line, short_path};
+use crate::profiles::claude_common::{does_not_exist, edit_failure, note_similar_line, short_path};
 use crate::request_action::ResultText;
-use crate::result_parts::outcome_of;
-use crate::text_change::{InsertError, insert, line_start, replace};
+use crate::result_metadata::outcome_of;
+use crate::text_file_edit::{InsertError, insert, line_start, replace};
+use crate::two_level_listing::{list_two_levels, listing_outcome};
 
 /// Number of lines that are shown around a change.
 const SNIPPET_LINES: u64 = 4;
@@ -69,11 +69,11 @@ impl EditorAction {
         let to = u64::try_from(last).ok().map(|last| last.max(from));
         let window = match read_lines(scope, &self.path, from, to).await {
             Ok(window) => window,
-            Err(WindowError::Backend(error)) if error.kind() == ErrorKind::IsADirectory => {
+            Err(LineWindowError::Backend(error)) if error.kind() == ErrorKind::IsADirectory => {
                 return self.view_directory(scope, range).await;
             }
-            Err(WindowError::Backend(error)) => return self.failed(error),
-            Err(WindowError::PastEnd { total }) => return invalid(&first_out_of_range(range, first, Some(total))),
+            Err(LineWindowError::Backend(error)) => return self.failed(error),
+            Err(LineWindowError::PastEnd { total }) => return invalid(&first_out_of_range(range, first, Some(total))),
         };
         if first < 1 {
             let total = match window.total {

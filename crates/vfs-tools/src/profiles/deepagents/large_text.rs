@@ -1,7 +1,7 @@
 //! Placeholder of a text that is too long for the model.
 
 use super::wording::Release;
-use crate::large_text::{LargeText, TextSource, shortened};
+use crate::large_text::{LargeText, LargeTextSource, shortened};
 
 /// Number of lines that are shown at the start, and at the end.
 const HEAD_LINES: usize = 5;
@@ -19,7 +19,7 @@ pub(crate) fn placeholder(release: Release, large: &LargeText<'_>) -> String {
     let preview = Preview::of(release, text);
     let sample = &preview.text;
     match source {
-        TextSource::Call(_) => {
+        LargeTextSource::Call(_) => {
             let id = shortened(large.id(), MAX_ID_CHARACTERS, "...");
             let saved = format!(
                 "Tool result too large, the result of this tool call {id} was saved in the filesystem at this path: {path}"
@@ -41,7 +41,7 @@ pub(crate) fn placeholder(release: Release, large: &LargeText<'_>) -> String {
                  {sample}\n"
             )
         }
-        TextSource::Message => {
+        LargeTextSource::Message => {
             let note = match release {
                 Release::Current => preview.note(release, "content"),
                 Release::Classic | Release::Js => {
@@ -165,16 +165,16 @@ mod tests {
                 ),
             ),
         ] {
-            let shown = shown(release, TextSource::Call(Some("id")), &text);
+            let shown = shown(release, LargeTextSource::Call(Some("id")), &text);
             assert!(shown.contains("of this tool call id was saved"), "{shown}");
             assert!(shown.ends_with(&expected), "{shown}");
         }
         let id = "x".repeat(40);
         assert!(
-            shown(Release::Js, TextSource::Call(Some(&id)), "a\n")
+            shown(Release::Js, LargeTextSource::Call(Some(&id)), "a\n")
                 .contains(&format!("call {}... was saved", "x".repeat(32)))
         );
-        let message = shown(Release::Js, TextSource::Message, "a");
+        let message = shown(Release::Js, LargeTextSource::Message, "a");
         assert!(
             message.ends_with("Here is a preview showing the head and tail of the content:\n\n     1\ta"),
             "{message}"

@@ -20,33 +20,33 @@ use crate::tool_definition::{Needs, ToolDefinition};
 
 /// The tools of release 0.4.
 pub(crate) const CLASSIC: &[ToolDefinition] = &[
-    ls::<Classic>(),
-    read_file::<Classic>(),
+    ls::<ClassicRelease>(),
+    read_file::<ClassicRelease>(),
     WRITE_NEW_FILE,
-    edit_file::<Classic>(),
+    edit_file::<ClassicRelease>(),
     GLOB_FROM_ROOT,
     GREP_WITHOUT_LIMIT,
-    execute::<Classic>(),
+    execute::<ClassicRelease>(),
 ];
 
 /// The tools of release 0.7.
 pub(crate) const CURRENT: &[ToolDefinition] = &[
-    ls::<Current>(),
-    read_file::<Current>(),
-    write_file::<Current>(),
-    edit_file::<Current>(),
+    ls::<CurrentRelease>(),
+    read_file::<CurrentRelease>(),
+    write_file::<CurrentRelease>(),
+    edit_file::<CurrentRelease>(),
     DELETE,
-    glob::<Current>(),
+    glob::<CurrentRelease>(),
     GREP,
-    execute::<Current>(),
+    execute::<CurrentRelease>(),
 ];
 
 /// The tools of release 1.14 of the package for JavaScript.
 pub(crate) const JS: &[ToolDefinition] = &[
     LS_OF_ROOT,
-    read_file::<Js>(),
-    write_file::<Js>(),
-    edit_file::<Js>(),
+    read_file::<JsRelease>(),
+    write_file::<JsRelease>(),
+    edit_file::<JsRelease>(),
     DELETE,
     GLOB_FROM_PATH,
     GREP_CONTENT,
@@ -54,25 +54,25 @@ pub(crate) const JS: &[ToolDefinition] = &[
 ];
 
 /// A release, for the definitions that several of them share.
-trait OfRelease {
+trait ReleaseMarker {
     const WORDS: DeepagentsWording;
 }
 
-struct Classic;
+struct ClassicRelease;
 
-impl OfRelease for Classic {
+impl ReleaseMarker for ClassicRelease {
     const WORDS: DeepagentsWording = CLASSIC_WORDS;
 }
 
-struct Current;
+struct CurrentRelease;
 
-impl OfRelease for Current {
+impl ReleaseMarker for CurrentRelease {
     const WORDS: DeepagentsWording = CURRENT_WORDS;
 }
 
-struct Js;
+struct JsRelease;
 
-impl OfRelease for Js {
+impl ReleaseMarker for JsRelease {
     const WORDS: DeepagentsWording = JS_WORDS;
 }
 
@@ -104,7 +104,7 @@ const CONTENT: Parameter = Parameter::required("content", ParameterKind::Text, "
 const SEARCH_PATH: Parameter = Parameter::optional("path", ParameterKind::Path, "Directory to search in. Default '/'.")
     .aliases(&["directory", "dir_path"]);
 
-const fn ls<R: OfRelease>() -> ToolDefinition {
+const fn ls<R: ReleaseMarker>() -> ToolDefinition {
     ToolDefinition {
         name: "ls",
         parameters: const {
@@ -136,10 +136,10 @@ const LS_OF_ROOT: ToolDefinition = ToolDefinition {
         let request = LsRequest::new(arguments.path_or_root("path")).limit(MAX_ENTRIES);
         Ok(RequestAction::new(request, JS_WORDS, DeepagentsWording::listing).boxed())
     },
-    ..ls::<Js>()
+    ..ls::<JsRelease>()
 };
 
-const fn read_file<R: OfRelease>() -> ToolDefinition {
+const fn read_file<R: ReleaseMarker>() -> ToolDefinition {
     ToolDefinition {
         name: "read_file",
         parameters: const {
@@ -182,7 +182,7 @@ const WRITE_NEW_FILE: ToolDefinition = ToolDefinition {
     action: |arguments| Ok(RequestAction::new(written(arguments)?, CLASSIC_WORDS, DeepagentsWording::written).boxed()),
 };
 
-const fn write_file<R: OfRelease>() -> ToolDefinition {
+const fn write_file<R: ReleaseMarker>() -> ToolDefinition {
     ToolDefinition {
         name: "write_file",
         parameters: const { &[FILE_PATH, CONTENT] },
@@ -201,7 +201,7 @@ const fn write_file<R: OfRelease>() -> ToolDefinition {
     }
 }
 
-const fn edit_file<R: OfRelease>() -> ToolDefinition {
+const fn edit_file<R: ReleaseMarker>() -> ToolDefinition {
     ToolDefinition {
         name: "edit_file",
         parameters: const {
@@ -279,7 +279,7 @@ const GLOB_FROM_ROOT: ToolDefinition = ToolDefinition {
     },
 };
 
-const fn glob<R: OfRelease>() -> ToolDefinition {
+const fn glob<R: ReleaseMarker>() -> ToolDefinition {
     ToolDefinition {
         name: "glob",
         parameters: const { &[GLOB_PATTERN, SEARCH_PATH] },
@@ -312,7 +312,7 @@ const GLOB_FROM_PATH: ToolDefinition = ToolDefinition {
     action: |arguments| {
         let pattern = arguments.required_text("pattern")?;
         let request = found(arguments, format!("/{}", pattern.trim_start_matches('/'))).hidden();
-        Ok(RequestAction::new(request, Js::WORDS, DeepagentsWording::found).boxed())
+        Ok(RequestAction::new(request, JsRelease::WORDS, DeepagentsWording::found).boxed())
     },
 };
 
@@ -381,9 +381,9 @@ const GREP_CONTENT: ToolDefinition = ToolDefinition {
 
 const COMMAND: Parameter = Parameter::required("command", ParameterKind::Text, "Command line.").aliases(&["cmd"]);
 
-const EXECUTE_WITHOUT_TIMEOUT: ToolDefinition = ToolDefinition { parameters: &[COMMAND], ..execute::<Js>() };
+const EXECUTE_WITHOUT_TIMEOUT: ToolDefinition = ToolDefinition { parameters: &[COMMAND], ..execute::<JsRelease>() };
 
-const fn execute<R: OfRelease>() -> ToolDefinition {
+const fn execute<R: ReleaseMarker>() -> ToolDefinition {
     ToolDefinition {
         name: "execute",
         parameters: const {

@@ -2,7 +2,7 @@
 
 use vfs_core::{CaseMode, Error, ErrorKind, GrepMatch, GrepOutput, GrepRequest, GrepResult, VfsPath};
 
-use super::language::{Language, OfLanguage};
+use super::language::{Language, LanguageMarker};
 use super::words::{NO_FILES, error_text, fitting};
 use crate::annotations::Annotations;
 use crate::argument_error::ArgumentError;
@@ -19,7 +19,7 @@ const NO_MATCHES: &str = "No matches found";
 
 const ANY_NUMBER: ParameterKind = ParameterKind::Integer { min: i64::MIN, max: i64::MAX };
 
-pub(super) const fn grep<L: OfLanguage>() -> ToolDefinition {
+pub(super) const fn grep<L: LanguageMarker>() -> ToolDefinition {
     ToolDefinition {
         name: "grep",
         parameters: const { &parameters(L::LANGUAGE) },

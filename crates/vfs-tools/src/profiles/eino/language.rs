@@ -18,18 +18,18 @@ impl Language {
 }
 
 /// A language as a type, for definitions that both languages share.
-pub(super) trait OfLanguage {
+pub(super) trait LanguageMarker {
     const LANGUAGE: Language;
 }
 
 pub(super) struct English;
 
-impl OfLanguage for English {
+impl LanguageMarker for English {
     const LANGUAGE: Language = Language::English;
 }
 
 pub(super) struct Chinese;
 
-impl OfLanguage for Chinese {
+impl LanguageMarker for Chinese {
     const LANGUAGE: Language = Language::Chinese;
 }

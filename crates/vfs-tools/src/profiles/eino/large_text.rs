@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::language::Language;
-use crate::large_text::{LargeText, TextSource};
+use crate::large_text::{LargeText, LargeTextSource};
 
 /// Number of lines that are shown, and of the characters of each.
 const SHOWN_LINES: usize = 10;
@@ -23,18 +23,18 @@ pub(crate) fn placeholder(language: Language, large: &LargeText<'_>) -> String {
         let _ = writeln!(sample, "{number}: {line}");
     }
     let saved = match (language, source) {
-        (Language::English, TextSource::Call(_)) => {
+        (Language::English, LargeTextSource::Call(_)) => {
             format!(
                 "Tool result too large, the result of this tool call {id} was saved in the filesystem at this path: {path}"
             )
         }
-        (Language::Chinese, TextSource::Call(_)) => {
+        (Language::Chinese, LargeTextSource::Call(_)) => {
             format!("工具结果过大，此工具调用 {id} 的结果已保存到文件系统的以下路径：{path}")
         }
-        (Language::English, TextSource::Message) => {
+        (Language::English, LargeTextSource::Message) => {
             format!("Message content too large and was saved to the filesystem at: {path}")
         }
-        (Language::Chinese, TextSource::Message) => format!("消息内容过大，已保存到文件系统的以下路径：{path}"),
+        (Language::Chinese, LargeTextSource::Message) => format!("消息内容过大，已保存到文件系统的以下路径：{path}"),
     };
     match language {
         Language::English => format!(

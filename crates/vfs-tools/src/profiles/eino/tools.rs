@@ -4,7 +4,7 @@ use vfs_core::search::HiddenNames;
 use vfs_core::{EditRequest, ExecuteRequest, GlobRequest, LsRequest, VfsPath, WriteMode, WriteRequest};
 
 use super::grep::grep;
-use super::language::{Language, OfLanguage};
+use super::language::{Language, LanguageMarker};
 use super::read_file::ReadFileAction;
 use super::words::{self, GlobView};
 use super::{MAX_CHARACTERS, MAX_ENTRIES};
@@ -14,7 +14,7 @@ use crate::request_action::RequestAction;
 use crate::result_store::MAX_STORED_OUTPUT;
 use crate::tool_definition::{Needs, ToolDefinition};
 
-pub(super) const fn definitions<L: OfLanguage>() -> [ToolDefinition; 7] {
+pub(super) const fn definitions<L: LanguageMarker>() -> [ToolDefinition; 7] {
     [ls::<L>(), read_file::<L>(), write_file::<L>(), edit_file::<L>(), glob::<L>(), grep::<L>(), execute::<L>()]
 }
 
@@ -23,7 +23,7 @@ const fn file_path(language: Language) -> Parameter {
     Parameter::required("file_path", ParameterKind::Path, description).aliases(&["path", "file"])
 }
 
-const fn ls<L: OfLanguage>() -> ToolDefinition {
+const fn ls<L: LanguageMarker>() -> ToolDefinition {
     ToolDefinition {
         name: "ls",
         parameters: const {
@@ -48,7 +48,7 @@ const fn ls<L: OfLanguage>() -> ToolDefinition {
     }
 }
 
-const fn read_file<L: OfLanguage>() -> ToolDefinition {
+const fn read_file<L: LanguageMarker>() -> ToolDefinition {
     const ANY_NUMBER: ParameterKind = ParameterKind::Integer { min: i64::MIN, max: i64::MAX };
     ToolDefinition {
         name: "read_file",
@@ -84,7 +84,7 @@ const fn read_file<L: OfLanguage>() -> ToolDefinition {
     }
 }
 
-const fn write_file<L: OfLanguage>() -> ToolDefinition {
+const fn write_file<L: LanguageMarker>() -> ToolDefinition {
     ToolDefinition {
         name: "write_file",
         parameters: const {
@@ -117,7 +117,7 @@ const fn write_file<L: OfLanguage>() -> ToolDefinition {
     }
 }
 
-const fn edit_file<L: OfLanguage>() -> ToolDefinition {
+const fn edit_file<L: LanguageMarker>() -> ToolDefinition {
     ToolDefinition {
         name: "edit_file",
         parameters: const {
@@ -154,7 +154,7 @@ const fn edit_file<L: OfLanguage>() -> ToolDefinition {
     }
 }
 
-const fn glob<L: OfLanguage>() -> ToolDefinition {
+const fn glob<L: LanguageMarker>() -> ToolDefinition {
     ToolDefinition {
         name: "glob",
         parameters: const {
@@ -196,7 +196,7 @@ const fn glob<L: OfLanguage>() -> ToolDefinition {
     }
 }
 
-const fn execute<L: OfLanguage>() -> ToolDefinition {
+const fn execute<L: LanguageMarker>() -> ToolDefinition {
     ToolDefinition {
         name: "execute",
         parameters: const {

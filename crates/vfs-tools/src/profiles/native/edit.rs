@@ -16,7 +16,7 @@ use crate::argument_error::ArgumentError;
 use crate::arguments::{Argument, Arguments};
 use crate::outcome::{ChangedFile, ToolOutcome};
 use crate::parameter::{Parameter, ParameterKind};
-use crate::result_parts::note_problems;
+use crate::result_metadata::note_problems;
 use crate::session::short_version;
 use crate::tool_definition::{Needs, ToolDefinition};
 use crate::with_count::with_count;

@@ -8,14 +8,14 @@ use vfs_core::operation::OperationClass;
 use vfs_core::search::{EntryKinds, Skipped};
 use vfs_core::{Error, ErrorKind, FileInfo, GlobRequest, GlobResult, StatRequest, VfsPath};
 
+use super::counts_by_directory::{CountsByDirectory, relative};
 use super::page::{Page, in_one_line, numbers};
-use super::summary::{Summary, relative};
 use super::{errors, max_result_bytes};
 use crate::action::{Action, CallScope, Effect};
 use crate::annotations::Annotations;
 use crate::outcome::ToolOutcome;
 use crate::parameter::{Parameter, ParameterKind};
-use crate::result_parts::note_problems;
+use crate::result_metadata::note_problems;
 use crate::tool_definition::{Needs, ToolDefinition};
 use crate::with_count::with_count;
 
@@ -152,7 +152,7 @@ impl ListAction {
         let is_summary = self.skip.is_none() && self.sort == Sort::Name && total > self.limit;
         let (page, footer) = if is_summary {
             header.push_str("; by directory");
-            let mut summary = Summary::new(&self.path, self.depth);
+            let mut summary = CountsByDirectory::new(&self.path, self.depth);
             entries.iter().for_each(|entry| summary.add(&entry.path, 0));
             let page = summary.lines(self.limit, max_bytes, |key, found| match key.ends_with('/') {
                 true => format!("{key}  {}", found.files),

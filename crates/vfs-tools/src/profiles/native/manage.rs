@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use vfs_core::backend::Mutations;
+use vfs_core::backend::MutationMode;
 use vfs_core::operation::OperationClass;
 use vfs_core::state::FilesUpdate;
 use vfs_core::{
@@ -62,7 +62,9 @@ pub(super) const MANAGE: ToolDefinition = ToolDefinition {
     },
     action: |arguments| {
         let mut steps = Vec::new();
-        for (name, transfer) in [("move", Step::Move as fn(_, _) -> _), ("copy", Step::Copy as fn(_, _) -> _)] {
+        for (name, transfer) in
+            [("move", ManageStep::Move as fn(_, _) -> _), ("copy", ManageStep::Copy as fn(_, _) -> _)]
+        {
             for item in arguments.list(name) {
                 if let Argument::Object(item) = item {
                     steps.push(transfer(item.required_path("from")?, item.required_path("to")?));
@@ -70,7 +72,7 @@ pub(super) const MANAGE: ToolDefinition = ToolDefinition {
             }
         }
         let is_recursive = arguments.boolean("recursive") == Some(true);
-        steps.extend(paths_to_delete(arguments).map(|path| Step::Delete(path.clone(), is_recursive)));
+        steps.extend(paths_to_delete(arguments).map(|path| ManageStep::Delete(path.clone(), is_recursive)));
         if steps.is_empty() {
             return Err(ArgumentError::new("give at least one of `move`, `copy` and `delete`"));
         }
@@ -86,10 +88,10 @@ fn paths_to_delete(arguments: &Arguments) -> impl Iterator<Item = &VfsPath> {
 }
 
 struct ManageAction {
-    steps: Vec<Step>,
+    steps: Vec<ManageStep>,
 }
 
-enum Step {
+enum ManageStep {
     Move(VfsPath, VfsPath),
     Copy(VfsPath, VfsPath),
     Delete(VfsPath, bool),
@@ -99,22 +101,22 @@ enum Step {
 impl Action for ManageAction {
     fn effect(&self) -> Effect {
         let paths = self.steps.iter().flat_map(|step| match step {
-            Step::Move(from, to) | Step::Copy(from, to) => vec![from.clone(), to.clone()],
-            Step::Delete(path, _) => vec![path.clone()],
+            ManageStep::Move(from, to) | ManageStep::Copy(from, to) => vec![from.clone(), to.clone()],
+            ManageStep::Delete(path, _) => vec![path.clone()],
         });
         Effect::new(OperationClass::Write, paths.collect())
     }
 
     fn changes(&self) -> Vec<VfsPath> {
         let deleted = self.steps.iter().filter_map(|step| match step {
-            Step::Delete(path, _) => Some(self.path_before_moves(path)),
-            Step::Move(..) | Step::Copy(..) => None,
+            ManageStep::Delete(path, _) => Some(self.path_before_moves(path)),
+            ManageStep::Move(..) | ManageStep::Copy(..) => None,
         });
         deleted.collect()
     }
 
     async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
-        let returns_changes = scope.backend.capabilities(&VfsPath::root()).mutations == Mutations::Returned;
+        let returns_changes = scope.backend.capabilities(&VfsPath::root()).mutations == MutationMode::Returned;
         if returns_changes && self.steps.len() > 1 {
             // Each step would be made on the files as they were before the call.
             let words = "these files take one step in a call; make the steps one after the other";
@@ -122,7 +124,7 @@ impl Action for ManageAction {
         }
         let (mut report, failure) = match scope.session.change(scope.cx).await {
             Ok(_change) => self.perform_steps(scope).await,
-            Err(error) => (Report::default(), Some(error)),
+            Err(error) => (ManageReport::default(), Some(error)),
         };
         let outcome = match failure {
             None => {
@@ -145,7 +147,7 @@ impl Action for ManageAction {
 
 /// What a call has done.
 #[derive(Default)]
-struct Report {
+struct ManageReport {
     done: Vec<String>,
     /// Paths that are there no longer.
     gone: Vec<VfsPath>,
@@ -153,7 +155,7 @@ struct Report {
     files_update: Option<FilesUpdate>,
 }
 
-impl Report {
+impl ManageReport {
     /// Returns what was done, in at most about `max` bytes.
     fn text(&self, max: usize) -> String {
         let mut text = String::new();
@@ -185,18 +187,20 @@ impl ManageAction {
     /// Returns where the file is before the call that is at `path` after its moves.
     fn path_before_moves(&self, path: &VfsPath) -> VfsPath {
         let moves = self.steps.iter().rev().filter_map(|step| match step {
-            Step::Move(from, to) => Some((from, to)),
-            Step::Copy(..) | Step::Delete(..) => None,
+            ManageStep::Move(from, to) => Some((from, to)),
+            ManageStep::Copy(..) | ManageStep::Delete(..) => None,
         });
-        moves.fold(path.clone(), |path, (from, to)| path.strip_prefix(to).and_then(|below| from.join(below).ok()).unwrap_or(path))
+        moves.fold(path.clone(), |path, (from, to)| {
+            path.strip_prefix(to).and_then(|below| from.join(below).ok()).unwrap_or(path)
+        })
     }
 
     /// Performs the steps up to the first failure.
-    async fn perform_steps(&self, scope: &CallScope<'_>) -> (Report, Option<Error>) {
+    async fn perform_steps(&self, scope: &CallScope<'_>) -> (ManageReport, Option<Error>) {
         // An operation id is for one request.
         let cx = if self.steps.len() > 1 { &scope.cx.without_operation_id() } else { scope.cx };
         let scope = CallScope { cx, ..*scope };
-        let mut report = Report::default();
+        let mut report = ManageReport::default();
         for step in &self.steps {
             if let Err(error) = perform(&scope, step, &mut report).await {
                 return (report, Some(error));
@@ -206,10 +210,10 @@ impl ManageAction {
     }
 }
 
-async fn perform(scope: &CallScope<'_>, step: &Step, report: &mut Report) -> Result<(), Error> {
+async fn perform(scope: &CallScope<'_>, step: &ManageStep, report: &mut ManageReport) -> Result<(), Error> {
     let CallScope { backend, cx, session, .. } = *scope;
     match step {
-        Step::Move(from, to) => {
+        ManageStep::Move(from, to) => {
             let moved = backend.rename(cx, RenameRequest::new(from.clone(), to.clone())).await;
             let moved = moved.map_err(|error| in_words_of_tool(error.or_path(from)))?;
             session.forget(from);
@@ -218,14 +222,14 @@ async fn perform(scope: &CallScope<'_>, step: &Step, report: &mut Report) -> Res
             report.remove(from);
             report.changed.extend(new_file(scope, to).await);
         }
-        Step::Copy(from, to) => {
+        ManageStep::Copy(from, to) => {
             let copied = backend.copy(cx, CopyRequest::new(from.clone(), to.clone())).await;
             let copied = copied.map_err(|error| in_words_of_tool(error.or_path(from)))?;
             session.forget(to);
             report.add(format!("copied {from} to {to}{}", of_files(copied.files)), copied.files_update);
             report.changed.extend(new_file(scope, to).await);
         }
-        Step::Delete(path, is_recursive) => {
+        ManageStep::Delete(path, is_recursive) => {
             let request = DeleteRequest::new(path.clone());
             let request = if *is_recursive { request.recursive() } else { request };
             let deleted = backend.delete(cx, request).await;

@@ -3,8 +3,8 @@
 use vfs_core::suggest::similar;
 use vfs_core::{Content, Error, ErrorKind, ReadRequest, ReadResult, VfsPath};
 
-use super::definitions::{Definition, definitions, first_comment_line};
 use super::numbered::{header_of_version, push_numbered};
+use super::symbol_definitions::{SymbolDefinition, definitions, first_comment_line};
 use super::{max_content_bytes, max_result_bytes};
 use crate::action::CallScope;
 use crate::request_action::ResultText;
@@ -27,7 +27,7 @@ pub(super) async fn outline(scope: &CallScope<'_>, path: &VfsPath) -> Result<Opt
         return Ok(None);
     }
     let header = format!("{} {} lines, outline", header_of_version(scope.session, &read), text.lines().count());
-    let lines = |line: fn(&Definition<'_>) -> String| found.iter().map(line).collect::<Vec<_>>();
+    let lines = |line: fn(&SymbolDefinition<'_>) -> String| found.iter().map(line).collect::<Vec<_>>();
     let size = |lines: &[String]| lines.iter().map(|line| line.len() + 1).sum::<usize>();
     let mut shown = lines(|it| {
         let text: String = it.text.chars().take(MAX_CHARACTERS).collect();

@@ -70,22 +70,22 @@ struct ReadAction {
 
 enum ReadPart {
     /// A range of lines, or what fits of the file.
-    Lines(Option<NumberRange>),
-    Bytes(NumberRange),
+    Lines(Option<RangeArgument>),
+    Bytes(RangeArgument),
     Symbol(String),
     Outline,
 }
 
 /// A range as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NumberRange {
+enum RangeArgument {
     /// `20-60` or `20-`, both ends included.
     Between(u64, Option<u64>),
     /// `-40`.
     Last(u64),
 }
 
-impl NumberRange {
+impl RangeArgument {
     fn parse(text: &str) -> Option<Self> {
         let text = text.trim().trim_matches(['[', ']']);
         let number = |text: &str| text.trim().parse::<u64>().ok();
@@ -104,10 +104,10 @@ impl NumberRange {
     }
 }
 
-fn given_range(arguments: &Arguments, name: &str) -> Result<Option<NumberRange>, ArgumentError> {
+fn given_range(arguments: &Arguments, name: &str) -> Result<Option<RangeArgument>, ArgumentError> {
     match arguments.text(name).filter(|text| !text.trim().is_empty()) {
         None => Ok(None),
-        Some(text) => match NumberRange::parse(text) {
+        Some(text) => match RangeArgument::parse(text) {
             Some(range) => Ok(Some(range)),
             None => Err(ArgumentError::refused(name, "a range such as '20-60', '20-' or '-40'", &text.into())),
         },
@@ -139,17 +139,17 @@ impl Action for ReadAction {
 }
 
 impl ReadAction {
-    async fn lines(&self, scope: &CallScope<'_>, range: Option<NumberRange>) -> Result<ResultText, Error> {
+    async fn lines(&self, scope: &CallScope<'_>, range: Option<RangeArgument>) -> Result<ResultText, Error> {
         let max_bytes = max_content_bytes(scope);
         let request = ReadRequest::new(self.path.clone()).max_bytes(max_bytes as u64);
         let request = match range {
             None => request.limit(DEFAULT_LINES),
-            Some(NumberRange::Between(start, end)) => {
+            Some(RangeArgument::Between(start, end)) => {
                 let offset = start.saturating_sub(1);
                 let request = request.offset(offset);
                 end.map_or(request.clone(), |end| request.limit(end.max(1) - offset))
             }
-            Some(NumberRange::Last(count)) => request.offset(self.total_lines(scope).await?.saturating_sub(count)),
+            Some(RangeArgument::Last(count)) => request.offset(self.total_lines(scope).await?.saturating_sub(count)),
         };
         let result = scope.backend.read(scope.cx, request).await?;
         let Content::Text(text) = &result.content else {
@@ -206,13 +206,13 @@ impl ReadAction {
     }
 
     /// Shows bytes of a text in UTF-8: whole characters, whose real range is in the header.
-    async fn bytes(&self, scope: &CallScope<'_>, range: NumberRange) -> Result<ResultText, Error> {
+    async fn bytes(&self, scope: &CallScope<'_>, range: RangeArgument) -> Result<ResultText, Error> {
         // A range of bytes has no encoding; that of the file is found at its first line.
         let first_line = ReadRequest::new(self.path.clone()).limit(1).max_bytes(64);
         let first_line = scope.backend.read(scope.cx, first_line).await?;
         let (start, end) = match range {
-            NumberRange::Between(start, end) => (start, end.map(|end| end.saturating_add(1))),
-            NumberRange::Last(count) => (first_line.size.saturating_sub(count), None),
+            RangeArgument::Between(start, end) => (start, end.map(|end| end.saturating_add(1))),
+            RangeArgument::Last(count) => (first_line.size.saturating_sub(count), None),
         };
         let request = ReadRequest::new(self.path.clone()).raw().max_bytes(max_content_bytes(scope) as u64);
         let result = scope.backend.read(scope.cx, request.bytes(start, end)).await?;
@@ -326,19 +326,19 @@ mod tests {
     #[test]
     fn ranges_are_read_as_models_write_them() {
         for (text, expected) in [
-            ("20-60", Some(NumberRange::Between(20, Some(60)))),
-            (" 20 : 60 ", Some(NumberRange::Between(20, Some(60)))),
-            ("[20, 60]", Some(NumberRange::Between(20, Some(60)))),
-            ("20-", Some(NumberRange::Between(20, None))),
-            ("[20, -1]", Some(NumberRange::Between(20, None))),
-            ("7", Some(NumberRange::Between(7, Some(7)))),
-            ("-40", Some(NumberRange::Last(40))),
+            ("20-60", Some(RangeArgument::Between(20, Some(60)))),
+            (" 20 : 60 ", Some(RangeArgument::Between(20, Some(60)))),
+            ("[20, 60]", Some(RangeArgument::Between(20, Some(60)))),
+            ("20-", Some(RangeArgument::Between(20, None))),
+            ("[20, -1]", Some(RangeArgument::Between(20, None))),
+            ("7", Some(RangeArgument::Between(7, Some(7)))),
+            ("-40", Some(RangeArgument::Last(40))),
             ("60-20", None),
             ("-0", None),
             ("a-b", None),
             ("99999999999999999999", None),
         ] {
-            assert_eq!(NumberRange::parse(text), expected, "{text}");
+            assert_eq!(RangeArgument::parse(text), expected, "{text}");
         }
     }
 }

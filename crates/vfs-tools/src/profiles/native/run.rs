@@ -10,11 +10,11 @@ use vfs_core::{ExecuteRequest, ExecuteResponse};
 use super::{errors, max_result_bytes};
 use crate::action::{Action, CallScope, Effect};
 use crate::annotations::Annotations;
-use crate::large_text::{TextSource, start_and_end};
+use crate::large_text::{LargeTextSource, start_and_end};
 use crate::outcome::ToolOutcome;
 use crate::parameter::{Parameter, ParameterKind};
 use crate::request_action::ResultText;
-use crate::result_parts::outcome_of;
+use crate::result_metadata::outcome_of;
 use crate::result_store::MAX_STORED_OUTPUT;
 use crate::tool_definition::{Needs, ToolDefinition};
 use crate::with_count::with_count;
@@ -94,7 +94,7 @@ async fn output_outcome(scope: &CallScope<'_>, response: ExecuteResponse) -> Too
             false => with_count(left_out.trim_matches('\n').lines().count() as u64, "line"),
             true => format!("{} bytes", response.output_bytes.saturating_sub((start.len() + end.len()) as u64)),
         };
-        let rest = match scope.setup.store(scope.cx, TextSource::Call(scope.id), &response.output).await {
+        let rest = match scope.setup.store(scope.cx, LargeTextSource::Call(scope.id), &response.output).await {
             None => "write the output to a file to read it all".to_owned(),
             Some(Err(error)) => error.for_model(),
             Some(Ok(path)) => {

@@ -8,17 +8,17 @@ use vfs_core::operation::OperationClass;
 use vfs_core::search::{CaseMode, GrepMatch, GrepOutput, GrepSummary, LineKind, Pattern};
 use vfs_core::{Error, GrepEvent, GrepRequest, Problem, VfsPath};
 
-use super::enclosing_lines::{EnclosingLines, enclosing_lines};
+use super::counts_by_directory::{Counts, CountsByDirectory};
+use super::enclosing_lines::{EnclosingDefinitions, enclosing_lines};
 use super::list::left_out;
 use super::page::{in_one_line, numbers};
-use super::summary::{Counts, Summary};
 use super::{errors, max_result_bytes};
 use crate::action::{Action, CallScope, Effect};
 use crate::annotations::Annotations;
 use crate::outcome::ToolOutcome;
 use crate::parameter::{Parameter, ParameterKind};
 use crate::regex_signs::has_regex_signs;
-use crate::result_parts::note_problems;
+use crate::result_metadata::note_problems;
 use crate::tool_definition::{Needs, ToolDefinition};
 use crate::with_count::with_count;
 
@@ -123,8 +123,8 @@ struct SearchAction {
 
 /// A part of the results, in the order of a search.
 #[derive(Default)]
-struct Window {
-    items: Vec<Item>,
+struct SearchPage {
+    items: Vec<SearchPageItem>,
     /// Size in bytes of the items as they are shown.
     size: usize,
     max_bytes: usize,
@@ -135,12 +135,12 @@ struct Window {
     problems: Vec<Problem>,
 }
 
-enum Item {
+enum SearchPageItem {
     Line(GrepMatch),
     File(String),
 }
 
-impl Window {
+impl SearchPage {
     /// Appends the lines before a match, and the match; or only the match, if it is the first and the lines take too much. Returns whether
     /// it fits.
     fn push_match(&mut self, context: &mut Vec<GrepMatch>, found: GrepMatch) -> bool {
@@ -152,7 +152,7 @@ impl Window {
             context.clear();
         }
         self.size += self.size_of(context.iter().chain([&found]));
-        self.items.extend(context.drain(..).chain([found]).map(Item::Line));
+        self.items.extend(context.drain(..).chain([found]).map(SearchPageItem::Line));
         true
     }
 
@@ -164,7 +164,7 @@ impl Window {
                 break;
             }
             self.size += size;
-            self.items.push(Item::Line(line));
+            self.items.push(SearchPageItem::Line(line));
         }
     }
 
@@ -173,13 +173,13 @@ impl Window {
             return false;
         }
         self.size += line.len() + 1;
-        self.items.push(Item::File(line));
+        self.items.push(SearchPageItem::File(line));
         true
     }
 
     fn size_of<'a>(&self, lines: impl IntoIterator<Item = &'a GrepMatch>) -> usize {
         let mut path = match self.items.last() {
-            Some(Item::Line(last)) => Some(&last.path),
+            Some(SearchPageItem::Line(last)) => Some(&last.path),
             _ => None,
         };
         let sizes = lines.into_iter().map(|line| {
@@ -193,7 +193,7 @@ impl Window {
     fn lines(&self) -> BTreeMap<VfsPath, Vec<u64>> {
         let mut lines: BTreeMap<VfsPath, Vec<u64>> = BTreeMap::new();
         for item in &self.items {
-            if let Item::Line(found) = item {
+            if let SearchPageItem::Line(found) = item {
                 lines.entry(found.path.clone()).or_default().push(found.line);
             }
         }
@@ -246,10 +246,10 @@ impl SearchAction {
     }
 
     /// Reads the results that are shown, and stops at the first that is not.
-    async fn window(&self, scope: &CallScope<'_>) -> Result<Window, Error> {
+    async fn window(&self, scope: &CallScope<'_>) -> Result<SearchPage, Error> {
         let skip = self.skip.unwrap_or(0);
         let mut events = scope.backend.grep_stream(scope.cx.clone(), self.request.clone());
-        let mut window = Window { max_bytes: max_result_bytes(scope), ..Window::default() };
+        let mut window = SearchPage { max_bytes: max_result_bytes(scope), ..SearchPage::default() };
         let mut context: Vec<GrepMatch> = Vec::new();
         while let Some(event) = events.next().await {
             let fits = match event? {
@@ -290,7 +290,7 @@ impl SearchAction {
             }
             window.next += 1;
         }
-        if let Some(Item::Line(last)) = window.items.last() {
+        if let Some(SearchPageItem::Line(last)) = window.items.last() {
             let (path, end) = (last.path.clone(), last.line + u64::from(self.request.after));
             context.retain(|line| line.path == path && line.line <= end);
             window.push_context(context);
@@ -304,7 +304,7 @@ impl SearchAction {
         context.retain(|line| line.path == found.path && line.line >= first);
     }
 
-    fn header(&self, window: &Window) -> String {
+    fn header(&self, window: &SearchPage) -> String {
         let left_out = left_out(&window.summary.skipped);
         let shown = window.next;
         let noun = if self.request.output == GrepOutput::Matches { LINE } else { "file" };
@@ -317,7 +317,7 @@ impl SearchAction {
     /// Returns counts by directory, and the number of files.
     async fn summary(&self, scope: &CallScope<'_>) -> Result<(ToolOutcome, u64), Error> {
         let request = self.request.clone().context(0, 0).output(GrepOutput::Counts);
-        let mut summary = Summary::new(&self.request.path, SUMMARY_DEPTH);
+        let mut summary = CountsByDirectory::new(&self.request.path, SUMMARY_DEPTH);
         let (total, end, problems) = count(scope, request, |path, matches| summary.add(path, matches)).await?;
         let page = summary.lines(MAX_SUMMARY_LINES, max_result_bytes(scope), |key, found| {
             let files =
@@ -386,13 +386,13 @@ async fn count(
 }
 
 /// Appends the lines of a window: a path before the lines of its file, and a definition before the first match in it.
-fn render(text: &mut String, window: &Window, around: &EnclosingLines) {
+fn render(text: &mut String, window: &SearchPage, around: &EnclosingDefinitions) {
     let mut room = window.max_bytes.saturating_sub(window.size);
     let (mut path, mut last_line, mut definition) = (None, 0, None);
     for item in &window.items {
         let found = match item {
-            Item::Line(found) => found,
-            Item::File(line) => {
+            SearchPageItem::Line(found) => found,
+            SearchPageItem::File(line) => {
                 text.push_str(line);
                 text.push('\n');
                 continue;

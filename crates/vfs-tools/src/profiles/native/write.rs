@@ -13,9 +13,9 @@ use crate::annotations::Annotations;
 use crate::outcome::ToolOutcome;
 use crate::parameter::{Parameter, ParameterKind};
 use crate::request_action::ResultText;
-use crate::result_parts::outcome_of;
+use crate::result_metadata::outcome_of;
 use crate::session::short_version;
-use crate::text_change::{self, InsertError};
+use crate::text_file_edit::{self, InsertError};
 use crate::tool_definition::{Needs, ToolDefinition};
 use crate::with_count::with_count;
 
@@ -33,9 +33,9 @@ pub(super) const WRITE: ToolDefinition = ToolDefinition {
     description: |_| "Writes a file, or text at its end. For a part of a file, prefer edit.".to_owned(),
     action: |arguments| {
         let mode = match arguments.text("mode") {
-            Some("overwrite") => Mode::Overwrite,
-            Some("append") => Mode::Append,
-            _ => Mode::Create,
+            Some("overwrite") => WriteToolMode::Overwrite,
+            Some("append") => WriteToolMode::Append,
+            _ => WriteToolMode::Create,
         };
         let (path, content) = (arguments.required_path("path")?, arguments.required_text("content")?);
         Ok(Box::new(WriteAction { path, content, mode }))
@@ -45,11 +45,11 @@ pub(super) const WRITE: ToolDefinition = ToolDefinition {
 struct WriteAction {
     path: VfsPath,
     content: String,
-    mode: Mode,
+    mode: WriteToolMode,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum WriteToolMode {
     Create,
     Overwrite,
     Append,
@@ -62,7 +62,7 @@ impl Action for WriteAction {
     }
 
     fn changes(&self) -> Vec<VfsPath> {
-        if self.mode == Mode::Create { Vec::new() } else { vec![self.path.clone()] }
+        if self.mode == WriteToolMode::Create { Vec::new() } else { vec![self.path.clone()] }
     }
 
     async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
@@ -72,8 +72,8 @@ impl Action for WriteAction {
         };
         let shown = scope.session.version(&self.path);
         let before = match self.mode {
-            Mode::Append => self.info(scope).await,
-            Mode::Create | Mode::Overwrite => None,
+            WriteToolMode::Append => self.info(scope).await,
+            WriteToolMode::Create | WriteToolMode::Overwrite => None,
         };
         match self.write(scope, shown.clone()).await {
             Ok(written) => {
@@ -81,12 +81,14 @@ impl Action for WriteAction {
                 let version = short_version(&written.version);
                 let text = match self.mode {
                     _ if written.created => format!("created {} ({lines}) {version}", written.path),
-                    Mode::Append => format!("appended {lines} to {} {version}", written.path),
-                    Mode::Create | Mode::Overwrite => format!("replaced {} ({lines}) {version}", written.path),
+                    WriteToolMode::Append => format!("appended {lines} to {} {version}", written.path),
+                    WriteToolMode::Create | WriteToolMode::Overwrite => {
+                        format!("replaced {} ({lines}) {version}", written.path)
+                    }
                 };
-                let whole = (self.mode != Mode::Append || written.created).then(|| self.content.clone());
+                let whole = (self.mode != WriteToolMode::Append || written.created).then(|| self.content.clone());
                 // What others have written since is not known to the model after an append either.
-                let is_known = self.mode != Mode::Append
+                let is_known = self.mode != WriteToolMode::Append
                     || written.created
                     || shown.is_none()
                     || before.is_some_and(|before| {
@@ -113,14 +115,14 @@ impl Action for WriteAction {
 impl WriteAction {
     async fn write(&self, scope: &CallScope<'_>, shown: Option<Version>) -> Result<WriteResult, Error> {
         let mode = match (self.mode, shown) {
-            (Mode::Create, _) => WriteMode::CreateNew,
-            (Mode::Append, _) => match self.append_in_its_encoding(scope).await {
+            (WriteToolMode::Create, _) => WriteMode::CreateNew,
+            (WriteToolMode::Append, _) => match self.append_in_its_encoding(scope).await {
                 Some(written) => return written,
                 None => WriteMode::Append,
             },
             // What the model has seen is what it means to replace.
-            (Mode::Overwrite, Some(shown)) => WriteMode::IfVersion(shown),
-            (Mode::Overwrite, None) => WriteMode::Overwrite,
+            (WriteToolMode::Overwrite, Some(shown)) => WriteMode::IfVersion(shown),
+            (WriteToolMode::Overwrite, None) => WriteMode::Overwrite,
         };
         let request = WriteRequest::new(self.path.clone(), self.content.clone()).mode(mode);
         scope.backend.write(scope.cx, request).await
@@ -138,7 +140,7 @@ impl WriteAction {
             let content = self.content.replace("\r\n", "\n").replace('\n', line_break);
             Ok(format!("{text}{content}"))
         };
-        Some(match text_change::insert(scope, &self.path, append).await {
+        Some(match text_file_edit::insert(scope, &self.path, append).await {
             Ok((written, _)) => Ok(written),
             Err(InsertError::Backend(error)) => Err(error),
             Err(InsertError::NoSuchLine { .. }) => Err(Error::of(ErrorKind::Internal)),

@@ -6,7 +6,7 @@ use super::OverlayPersistence;
 use super::overlay_manifest::{CommitRecord, CommitStep, OverlayManifest};
 use super::overlay_manifest_file::at_root;
 use crate::content_store::ObjectId;
-use crate::overlay::base_entry::{BaseEntry, base_entry, changed_since, make_room, remove_emptied, replace_in_base};
+use crate::overlay::base_access::{BaseEntry, base_entry, changed_since, make_room, remove_emptied, replace_in_base};
 use crate::versioned_entry::VersionedEntry;
 
 /// Overlay that began a recorded commit.

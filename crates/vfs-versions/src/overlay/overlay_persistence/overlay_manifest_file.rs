@@ -12,7 +12,7 @@ use crate::versioned_entry::{fetch, fetch_if_exists};
 
 /// Scope of the persistence of an overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PersistenceMode {
+pub(super) enum PersistenceScope {
     /// All changes, saved after each one.
     Changes,
     /// Commits in progress only: a journal.
@@ -26,7 +26,7 @@ pub(crate) struct OverlayManifestFile {
     backend: Arc<dyn Backend>,
     directory: VfsPath,
     generations: ContentGenerations,
-    pub(super) scope: PersistenceMode,
+    pub(super) scope: PersistenceScope,
     version: Option<Version>,
     /// Generation of contents that the record names.
     generation: u64,
@@ -41,7 +41,7 @@ pub(crate) struct OverlayManifestFile {
 }
 
 impl OverlayManifestFile {
-    pub(super) fn new(backend: Arc<dyn Backend>, directory: VfsPath, scope: PersistenceMode) -> Self {
+    pub(super) fn new(backend: Arc<dyn Backend>, directory: VfsPath, scope: PersistenceScope) -> Self {
         Self {
             generations: ContentGenerations::new(Arc::clone(&backend), directory.clone()),
             backend,
@@ -79,7 +79,7 @@ impl OverlayManifestFile {
         self.withdraw_commit(cx).await?;
         self.confirm_write(cx).await?;
         let (record, version) = self.read(cx).await?;
-        if self.scope == PersistenceMode::Changes && self.version != version && !self.is_same_commit(&record) {
+        if self.scope == PersistenceScope::Changes && self.version != version && !self.is_same_commit(&record) {
             return Err(self.changed_elsewhere());
         }
         self.update(version, &record);
@@ -167,8 +167,8 @@ impl OverlayManifestFile {
         let present = fetch_if_exists(&*self.backend, cx, &path).await?;
         if present.is_some_and(|present| present.content == text) {
             let record = match self.scope {
-                PersistenceMode::Changes => OverlayManifest { commit: None, ..OverlayManifest::decode(&text, &path)? },
-                PersistenceMode::Commits => OverlayManifest::default(),
+                PersistenceScope::Changes => OverlayManifest { commit: None, ..OverlayManifest::decode(&text, &path)? },
+                PersistenceScope::Commits => OverlayManifest::default(),
             };
             self.write(cx, record).await?;
         }
@@ -210,7 +210,7 @@ impl OverlayManifestFile {
         let expected = self.version.clone();
         self.update(version, record);
         (self.commit, self.own_commit) = (None, None);
-        if self.scope == PersistenceMode::Changes && !record.is_empty() {
+        if self.scope == PersistenceScope::Changes && !record.is_empty() {
             // This overlay does not have the changes of the other process, so its next change has to be a conflict.
             self.version = expected;
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use vfs_core::snapshots::ChangeKind;
+use vfs_core::snapshots::SnapshotDiffKind;
 use vfs_core::{Backend, BackendExt, ErrorKind, OpContext, Result};
 use vfs_memory::MemoryBackend;
 use vfs_versions::{CommitResult, OverlayBackend};
@@ -112,7 +112,7 @@ async fn a_commit_continues_after_steps_of_another_process() -> Result<()> {
             panic!("nothing stands against it")
         };
         let changes: Vec<_> = changes.changes.iter().map(|change| (change.path.as_str(), change.kind)).collect();
-        assert_eq!(changes, [("/a", ChangeKind::Changed), ("/z", ChangeKind::Changed)]);
+        assert_eq!(changes, [("/a", SnapshotDiffKind::Changed), ("/z", SnapshotDiffKind::Changed)]);
         assert_eq!(both(&base).await?, ("mine".into(), "mine".into()), "{at}");
         overlay.write_text("/a", "again").await?;
         assert_eq!(open(Arc::new(base), Arc::new(store)).await?.read_text("/a").await?, "again");

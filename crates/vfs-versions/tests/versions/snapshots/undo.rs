@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, Layer, Operation, RenameRequest, UploadRequest, VfsPath,
+    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, FileUploadRequest, Layer, Operation, RenameRequest,
+    VfsPath,
 };
 use vfs_layers::FaultInjection;
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
@@ -35,7 +36,7 @@ async fn every_operation_is_undone() {
             9 => files.copy(cx, copy("/moved", "/again")).await.map(drop),
             10 => files.copy(cx, copy("/b", "/again/x").overwrite()).await.map(drop),
             11 => {
-                let upload = |at| UploadRequest::new(path(at), "uploaded");
+                let upload = |at| FileUploadRequest::new(path(at), "uploaded");
                 let answers = files.upload_files(cx, vec![upload("/b"), upload("/u")]).await;
                 answers.into_iter().find_map(|answer| answer.cause).map_or(Ok(()), Err)
             }

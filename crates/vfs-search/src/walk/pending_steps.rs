@@ -25,9 +25,9 @@ impl DirSteps {
 /// Steps that are taken one after the other, each with everything below it. The steps of the last range come first,
 /// and no range is empty.
 #[derive(Debug, Default)]
-pub(crate) struct Subtree(Vec<DirSteps>);
+pub(crate) struct PendingSteps(Vec<DirSteps>);
 
-impl Subtree {
+impl PendingSteps {
     pub(crate) fn new(range: DirSteps) -> Self {
         let mut subtree = Self::default();
         subtree.enter(range);
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::testing::TestTree;
     use crate::walk::dir_entries::WalkEntry;
-    use crate::walk::dir_reader::{DirReader, WalkState};
+    use crate::walk::dir_reader::{DirReader, SharedWalkState};
     use crate::walk::testing::{EVERYWHERE, OPTIONS, full_range, root};
     use crate::walk::walk_findings::WalkFindings;
 
@@ -94,18 +94,24 @@ mod tests {
         let tree: Arc<dyn Tree> = Arc::new(TestTree::new([("/a/d/f", ""), ("/a/e", ""), ("/b", ""), ("/c", "")]));
         let (range, reader) = (
             root(&tree),
-            DirReader { tree: &tree, control: EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) },
+            DirReader {
+                tree: &tree,
+                control: EVERYWHERE,
+                options: OPTIONS,
+                state: &SharedWalkState::new(None, u64::MAX),
+            },
         );
-        let mut subtree = Subtree::new(range);
-        let enter = |subtree: &mut Subtree| {
+        let mut subtree = PendingSteps::new(range);
+        let enter = |subtree: &mut PendingSteps| {
             let (entries, step) = subtree.next().expect("a directory");
             subtree.advance();
             let below =
                 reader.descend(&entries, step, &mut WalkFindings::default()).expect("it goes on").expect("a level");
             subtree.enter(full_range(below));
         };
-        let next =
-            |subtree: &Subtree| subtree.next().map(|(entries, step)| WalkEntry::of(&entries, step).name().to_owned());
+        let next = |subtree: &PendingSteps| {
+            subtree.next().map(|(entries, step)| WalkEntry::of(&entries, step).name().to_owned())
+        };
         enter(&mut subtree);
         enter(&mut subtree);
         assert_eq!(next(&subtree).as_deref(), Some("f"));

@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use vfs_core::Result;
 use vfs_core::search::LinkMode;
-use vfs_core::tree::{ChildKind, TreeEntry};
+use vfs_core::tree::{ChildKind, LookupResult};
 
 use super::item_batcher::ItemBatcher;
 use super::search::{Search, TaskOutput, TaskResult};
 use crate::engine::ordered_task_queue::{PathKey, ResumableTask, Task, TaskKind};
-use crate::engine::search_visitor::{NamedFile, SearchVisitor};
+use crate::engine::search_visitor::{RequestedFile, SearchVisitor};
 use crate::search_item::{ItemSink as _, SearchItem};
 use crate::walk::dir_entries::{DirEntries, FilterDecision, WalkEntry, WalkStep, WalkStepKind};
-use crate::walk::dir_reader::{DirReader, WalkState};
-use crate::walk::sequential_walk::OutsideLinkPolicy;
-use crate::walk::subtree::{DirSteps, Subtree};
+use crate::walk::dir_reader::{DirReader, SharedWalkState};
+use crate::walk::pending_steps::{DirSteps, PendingSteps};
+use crate::walk::sequential_walk::OutsideDirTracker;
 use crate::walk::walk_findings::WalkFindings;
-use crate::walk::walk_options::WalkCallbacks;
+use crate::walk::walk_options::WalkControl;
 
 /// Duration for which a worker continues with a subtree: long compared with the cost of a claim, and no longer than a
 /// consumer waits anyway.
@@ -44,7 +44,7 @@ impl<V: SearchVisitor> Search<V> {
         let key = &task.key;
         match task.kind {
             TaskKind::Start => self.run_start(worker_state, key),
-            TaskKind::NamedFile(file) => self.visit_named(worker_state, file, key),
+            TaskKind::RequestedFile(file) => self.visit_named(worker_state, file, key),
             TaskKind::Walk(subtree) => self.walk(worker_state, subtree, WalkFindings::default(), key),
         }
     }
@@ -56,23 +56,23 @@ impl<V: SearchVisitor> Search<V> {
         let path = V::path(&self.req);
         let mut findings = WalkFindings::default();
         let subtree = match Arc::clone(&self.tree).lookup(path).map_err(|error| error.or_path(path))? {
-            _ if visitor.has_zero_limit() => Subtree::default(),
-            TreeEntry::File { dir, name } => {
-                let file = NamedFile { dir, name, path: path.clone() };
+            _ if visitor.has_zero_limit() => PendingSteps::default(),
+            LookupResult::File { dir, name } => {
+                let file = RequestedFile { dir, name, path: path.clone() };
                 return self.visit_named(worker_state, ResumableTask::new(file), key);
             }
-            TreeEntry::Directory(dir) => {
+            LookupResult::Directory(dir) => {
                 let check = || self.check();
-                let control = WalkCallbacks { filter: visitor, check: &check };
+                let control = WalkControl { filter: visitor, check: &check };
                 let options = visitor.options();
                 let follow = (options.links == LinkMode::Follow)
-                    .then(|| OutsideLinkPolicy::for_parallel_walk(&self.tree, path, self.max_entries));
-                let state = self.walk_state.get_or_init(|| WalkState::new(follow, self.max_entries));
+                    .then(|| OutsideDirTracker::for_parallel_walk(&self.tree, path, self.max_entries));
+                let state = self.walk_state.get_or_init(|| SharedWalkState::new(follow, self.max_entries));
                 let reader = DirReader { tree: &self.tree, control, options, state };
                 let entries = reader.start(dir, path, &mut findings)?;
                 match entries {
-                    Some(entries) => Subtree::new(self.filter_entries(visitor, entries)?),
-                    None => Subtree::default(),
+                    Some(entries) => PendingSteps::new(self.filter_entries(visitor, entries)?),
+                    None => PendingSteps::default(),
                 }
             }
         };
@@ -83,7 +83,7 @@ impl<V: SearchVisitor> Search<V> {
     fn walk(
         self: &Arc<Self>,
         worker_state: &mut Option<V::WorkerState>,
-        progress: ResumableTask<Subtree>,
+        progress: ResumableTask<PendingSteps>,
         findings: WalkFindings,
         key: &PathKey,
     ) -> TaskResult {
@@ -109,24 +109,24 @@ impl<V: SearchVisitor> Search<V> {
     fn visit_named(
         self: &Arc<Self>,
         worker_state: &mut Option<V::WorkerState>,
-        mut file: ResumableTask<NamedFile>,
+        mut file: ResumableTask<RequestedFile>,
         key: &PathKey,
     ) -> TaskResult {
-        let walker = SubtreeWalker::new(self, key, Subtree::default())?;
+        let walker = SubtreeWalker::new(self, key, PendingSteps::default())?;
         walker.batcher.borrow_mut().begin_file(file.resume_line);
         let (worker_state, mut item_sink) =
             (worker_state.get_or_insert_with(|| walker.visitor.new_worker_state()), &walker.batcher);
         walker.visitor.visit_named(worker_state, &file.work, &mut item_sink, &|| walker.checkpoint())?;
         let is_done = walker.batcher.borrow_mut().end_file(&mut file.resume_line);
         self.check()?;
-        let rest = (!is_done).then_some(TaskKind::NamedFile(file));
+        let rest = (!is_done).then_some(TaskKind::RequestedFile(file));
         Ok(TaskOutput { work: None, items: walker.batcher.into_inner().into_remaining(), rest })
     }
 
     /// Filters the entries of a directory and returns the steps that remain.
     fn filter_entries(&self, visitor: &V, mut entries: DirEntries) -> Result<DirSteps> {
         let check = || self.check();
-        entries.retain(WalkCallbacks { filter: visitor, check: &check }, |entry| match entry.kind() {
+        entries.retain(WalkControl { filter: visitor, check: &check }, |entry| match entry.kind() {
             // A link is resolved by a lookup in the tree, which waits until the step is taken.
             ChildKind::Link => Ok(FilterDecision::Keep),
             _ => visitor.filter_entry(entry),
@@ -135,7 +135,7 @@ impl<V: SearchVisitor> Search<V> {
     }
 
     /// Hands the steps of a subtree beyond the next one to workers without work.
-    fn share(self: &Arc<Self>, subtree: &RefCell<Subtree>) {
+    fn share(self: &Arc<Self>, subtree: &RefCell<PendingSteps>) {
         if !subtree.borrow().is_divisible() || !self.is_starved.swap(false, Ordering::Relaxed) {
             return;
         }
@@ -157,12 +157,12 @@ struct SubtreeWalker<'a, V: SearchVisitor> {
     search: &'a Arc<Search<V>>,
     visitor: &'a V,
     batcher: RefCell<ItemBatcher<'a, V>>,
-    subtree: RefCell<Subtree>,
+    subtree: RefCell<PendingSteps>,
     start: Instant,
 }
 
 impl<'a, V: SearchVisitor> SubtreeWalker<'a, V> {
-    fn new(search: &'a Arc<Search<V>>, key: &'a PathKey, subtree: Subtree) -> Result<Self> {
+    fn new(search: &'a Arc<Search<V>>, key: &'a PathKey, subtree: PendingSteps) -> Result<Self> {
         let batcher = RefCell::new(ItemBatcher::new(search, key));
         let subtree = RefCell::new(subtree);
         Ok(Self { search, visitor: search.visitor()?, batcher, subtree, start: Instant::now() })
@@ -233,7 +233,7 @@ impl<'a, V: SearchVisitor> SubtreeWalker<'a, V> {
         let Self { search, visitor, .. } = *self;
         let mut findings = WalkFindings::default();
         let check = || search.check();
-        let control = WalkCallbacks { filter: visitor, check: &check };
+        let control = WalkControl { filter: visitor, check: &check };
         let (options, state) = (visitor.options(), search.walk_state()?);
         let reader = DirReader { tree: &search.tree, control, options, state };
         let below = reader.descend(&entries, step, &mut findings)?;

@@ -6,7 +6,7 @@ use vfs_core::{FileInfo, GlobRequest, GlobResult, Result, VfsPath};
 
 use crate::action::CallScope;
 use crate::outcome::ToolOutcome;
-use crate::result_parts::note_problems;
+use crate::result_metadata::note_problems;
 
 /// Maximum number of entries. More of them exceed the number of characters, so that nobody could see them.
 const MAX_ENTRIES: u64 = 40_000;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vfs_core::transfer::{TransferMode, check_source_and_target};
+use vfs_core::transfer::{TransferTargetMode, check_source_and_target};
 use vfs_core::tree::ChildKind;
 use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, VfsPath};
 
@@ -12,7 +12,7 @@ use crate::remote_place_client::{RemotePlaceClient, ScriptResponse};
 use crate::script::entry_metadata::EntryMetadata;
 use crate::script::functions;
 use crate::script::reply::Reply;
-use crate::script::{PathResolution, Script};
+use crate::script::{PathResolutionMode, Script};
 
 pub(crate) async fn rename<E: RemoteExec>(
     place: &Arc<RemotePlaceClient<E>>,
@@ -25,8 +25,8 @@ pub(crate) async fn rename<E: RemoteExec>(
     let answer = place
         .settle(cx, &from, || async {
             let mut script = begin(place, cx, &from).await?;
-            script.walk(PathResolution::Entry, &from).push("origin");
-            script.walk(PathResolution::MakingEntry, &to).push(&format!("move {}", word(mode)));
+            script.walk(PathResolutionMode::Entry, &from).push("origin");
+            script.walk(PathResolutionMode::MakingEntry, &to).push(&format!("move {}", word(mode)));
             Ok(script)
         })
         .await?;
@@ -45,11 +45,11 @@ pub(crate) async fn copy<E: RemoteExec>(
     let answer = place
         .settle(cx, &from, || async {
             let mut script = begin(place, cx, &from).await?;
-            script.walk(PathResolution::Followed, &from).push("origin");
+            script.walk(PathResolutionMode::Followed, &from).push("origin");
             // As in a write, a link at the target is written through. A directory never replaces a link.
-            let through = if mode == TransferMode::Overwrite { "if [ \"$sk\" = d ]; then" } else { "if :; then" };
-            script.push(through).walk(PathResolution::MakingEntry, &to);
-            script.push("else").walk(PathResolution::MakingFollowed, &to).push("fi");
+            let through = if mode == TransferTargetMode::Overwrite { "if [ \"$sk\" = d ]; then" } else { "if :; then" };
+            script.push(through).walk(PathResolutionMode::MakingEntry, &to);
+            script.push("else").walk(PathResolutionMode::MakingFollowed, &to).push("fi");
             script.push(&format!("copy {}", word(mode)));
             Ok(script)
         })
@@ -70,9 +70,9 @@ async fn begin<E: RemoteExec>(place: &RemotePlaceClient<E>, cx: &OpContext, from
     place.changing(cx, from, functions::TRANSFER).await
 }
 
-fn word(mode: TransferMode) -> &'static str {
+fn word(mode: TransferTargetMode) -> &'static str {
     match mode {
-        TransferMode::Overwrite => "over",
+        TransferTargetMode::Overwrite => "over",
         _ => "new",
     }
 }

@@ -15,21 +15,21 @@ use vfs_core::{Backend, Interceptor, OpContext, Result};
 /// stacks.
 pub(crate) fn bridge_runtime(runtime: Option<Handle>, backend: &Arc<dyn Backend>) -> Arc<dyn Backend> {
     match runtime {
-        Some(runtime) => Arc::new(Intercepted::new(Arc::clone(backend), Arc::new(RuntimeBridge(runtime)))),
+        Some(runtime) => Arc::new(Intercepted::new(Arc::clone(backend), Arc::new(RuntimeInterceptor(runtime)))),
         None => Arc::clone(backend),
     }
 }
 
 /// Interceptor that enters the caller's runtime around each poll.
-struct RuntimeBridge(Handle);
+struct RuntimeInterceptor(Handle);
 
-impl fmt::Debug for RuntimeBridge {
+impl fmt::Debug for RuntimeInterceptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RuntimeBridge")
+        f.write_str("RuntimeInterceptor")
     }
 }
 
-impl Interceptor for RuntimeBridge {
+impl Interceptor for RuntimeInterceptor {
     fn name(&self) -> &'static str {
         "runtime_bridge"
     }

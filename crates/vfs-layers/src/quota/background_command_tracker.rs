@@ -8,12 +8,12 @@ use vfs_core::{Backend, OpContext};
 
 /// Number of background commands by caller that may still run.
 #[derive(Debug, Default)]
-pub(super) struct BackgroundCommandCounts(Mutex<HashMap<JobOwner, u64>>);
+pub(super) struct BackgroundCommandTracker(Mutex<HashMap<JobOwner, u64>>);
 
 /// Actor and session, the only callers that see their jobs.
 type JobOwner = (Option<String>, Option<String>);
 
-impl BackgroundCommandCounts {
+impl BackgroundCommandTracker {
     fn lock(&self) -> MutexGuard<'_, HashMap<JobOwner, u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use rpds::RedBlackTreeSetSync;
 use vfs_core::error::ErrorDetail;
-use vfs_core::links::is_link;
+use vfs_core::is_link::is_link;
 use vfs_core::transfer::remove_empty_dirs;
 use vfs_core::{
     Backend, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, ResolveRequest, Result, Version, VfsPath,

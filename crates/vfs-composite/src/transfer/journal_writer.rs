@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use vfs_core::transfer::TransferMode;
+use vfs_core::transfer::TransferTargetMode;
 use vfs_core::{Backend as _, Error, ErrorKind, OpContext, Result, StatRequest, VfsPath};
 
 use super::{CopiedFile, TransferEntries, TransferFile, TransferProgress};
@@ -20,7 +20,7 @@ impl CompositeBackend {
         from: &VfsPath,
         to: &VfsPath,
         entries: &TransferEntries,
-        mode: TransferMode,
+        mode: TransferTargetMode,
     ) -> Result<Option<OngoingMove>> {
         // Changes that are only returned leave nothing to recover.
         let Some(journal) = self.journal.as_ref().filter(|_| !self.only_returns_changes(from)) else { return Ok(None) };

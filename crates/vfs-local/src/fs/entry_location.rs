@@ -13,15 +13,15 @@ pub(super) const COMMON_FLAGS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY);
 
 /// An open parent directory, and the name of an entry in it.
 #[derive(Debug)]
-pub(crate) struct EntryHandle {
+pub(crate) struct EntryLocation {
     pub(crate) parent: OwnedFd,
     pub(crate) name: String,
 }
 
-impl EntryHandle {
+impl EntryLocation {
     /// Returns the entry with another name in the same directory.
-    pub(crate) fn sibling(&self, name: String) -> io::Result<EntryHandle> {
-        Ok(EntryHandle { parent: io::fcntl_dupfd_cloexec(&self.parent, 0)?, name })
+    pub(crate) fn sibling(&self, name: String) -> io::Result<EntryLocation> {
+        Ok(EntryLocation { parent: io::fcntl_dupfd_cloexec(&self.parent, 0)?, name })
     }
 
     /// Returns the type of the entry without following a link, or `None` if nothing exists there.

@@ -9,14 +9,14 @@ use crate::query::file_filter::FileFilter;
 ///
 /// ```
 /// use vfs_core::{GlobRequest, VfsPath};
-/// use vfs_search::SearchReach;
+/// use vfs_search::SearchScope;
 ///
-/// let scope = SearchReach::of_glob(&GlobRequest::new("src/**/*.rs"))?;
+/// let scope = SearchScope::of_glob(&GlobRequest::new("src/**/*.rs"))?;
 /// assert!(scope.reaches(&VfsPath::parse("/src/net")?));
 /// assert!(!scope.reaches(&VfsPath::parse("/docs")?));
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
-pub struct SearchReach {
+pub struct SearchScope {
     start: VfsPath,
     filter: ReachLimit,
 }
@@ -29,7 +29,7 @@ enum ReachLimit {
     Depth(Option<u32>),
 }
 
-impl SearchReach {
+impl SearchScope {
     /// Creates the scope of a glob.
     ///
     /// # Errors
@@ -91,9 +91,9 @@ impl SearchReach {
     }
 }
 
-impl std::fmt::Debug for SearchReach {
+impl std::fmt::Debug for SearchScope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SearchReach").field("start", &self.start).finish_non_exhaustive()
+        f.debug_struct("SearchScope").field("start", &self.start).finish_non_exhaustive()
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn only_directories_that_the_patterns_can_reach_are_covered() {
         let glob = |pattern: &str, start: &str| {
-            SearchReach::of_glob(&GlobRequest::new(pattern).path(path(start))).expect("a valid glob")
+            SearchScope::of_glob(&GlobRequest::new(pattern).path(path(start))).expect("a valid glob")
         };
         for (pattern, start, directory, expected) in [
             ("*.rs", "/", "/a/b/c", true),
@@ -130,7 +130,7 @@ mod tests {
             let scope = glob(pattern, start);
             assert_eq!(scope.reaches(&path(directory)), expected, "{pattern} from {start} in {directory}");
         }
-        let grep = SearchReach::of_grep(&GrepRequest::literal("x").glob("!docs")).expect("a valid glob");
+        let grep = SearchScope::of_grep(&GrepRequest::literal("x").glob("!docs")).expect("a valid glob");
         assert_eq!(["/docs/a", "/src/a"].map(|dir| grep.reaches(&path(dir))), [false, true]);
         for (req, expected) in [
             (LsRequest::new(path("/a")), [true, false, false, false]),
@@ -138,7 +138,7 @@ mod tests {
             (LsRequest::new(path("/a")).recursive().max_depth(1), [true, true, false, false]),
             (LsRequest::new(path("/a")).recursive().max_depth(2), [true, true, true, false]),
         ] {
-            let scope = SearchReach::of_ls(&req);
+            let scope = SearchScope::of_ls(&req);
             let reached = ["/", "/a/b", "/a/b/c", "/.git"].map(|dir| scope.reaches(&path(dir)));
             assert_eq!(reached, expected, "{req:?}");
         }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use vfs_core::{Backend, CopyRequest, Error, ErrorKind, RenameRequest, StatRequest, VfsPath};
 
-use crate::args::TransferArgs;
+use crate::args::MoveCopyArgs;
 use crate::backend_session::BackendSession;
 use crate::escape::escape;
 use crate::exit::{Exit, Failure};
@@ -13,7 +13,7 @@ use crate::standard_output::StandardOutput;
 pub(super) async fn rename(
     session: &BackendSession,
     out: &mut StandardOutput,
-    args: TransferArgs,
+    args: MoveCopyArgs,
 ) -> Result<Exit, Failure> {
     let mut request = RenameRequest::new(session.path(&args.from)?, session.path(&args.to)?);
     if args.force {
@@ -31,7 +31,7 @@ pub(super) async fn rename(
 pub(super) async fn copy(
     session: &BackendSession,
     out: &mut StandardOutput,
-    args: TransferArgs,
+    args: MoveCopyArgs,
 ) -> Result<Exit, Failure> {
     let mut request = CopyRequest::new(session.path(&args.from)?, session.path(&args.to)?);
     if args.force {

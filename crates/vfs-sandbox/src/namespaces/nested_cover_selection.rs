@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 
-use vfs_core::backend::Access;
+use vfs_core::backend::AccessMode;
 use vfs_core::{Error, ErrorKind, Result};
 
 use crate::config::ProtectionLevel;
-use crate::protect::nested_covers::{NestedCoverKind, NestedEntry};
+use crate::protect::nested_covers::{NestedCoverMethod, NestedEntry};
 use crate::protect::open_mount::OpenMount;
 use crate::protect::tree_scan::{ScanMatch, ScanMatchReason};
 
@@ -22,7 +22,7 @@ const MAX_DENIED_SOCKETS: usize = 1_024;
 pub(crate) fn nested_entries(
     mounts: &[OpenMount],
     entries: &[(usize, ScanMatch)],
-    socket: NestedCoverKind,
+    socket: NestedCoverMethod,
 ) -> Result<Vec<NestedEntry>> {
     let mut nested: Vec<NestedEntry> = Vec::new();
     // Outermost directory with each of these covers around the current entry.
@@ -31,22 +31,25 @@ pub(crate) fn nested_entries(
     let mut denied_sockets = 0;
     for (number, entry) in entries {
         let Some(mount) = mounts.get(*number) else { continue };
-        let hidden = if entry.is_directory() { NestedCoverKind::HiddenDirectory } else { NestedCoverKind::HiddenFile };
+        let hidden =
+            if entry.is_directory() { NestedCoverMethod::HiddenDirectory } else { NestedCoverMethod::HiddenFile };
         let cover = match entry.kind {
             ScanMatchReason::Link | ScanMatchReason::RootRepository => continue,
-            ScanMatchReason::Name(ProtectionLevel::ReadOnly) | ScanMatchReason::Repository => NestedCoverKind::ReadOnly,
+            ScanMatchReason::Name(ProtectionLevel::ReadOnly) | ScanMatchReason::Repository => {
+                NestedCoverMethod::ReadOnly
+            }
             ScanMatchReason::Name(ProtectionLevel::Hidden) | ScanMatchReason::Unlistable => hidden,
             ScanMatchReason::Socket => socket,
         };
-        if cover == NestedCoverKind::ReadOnly && mount.access != Access::ReadWrite {
+        if cover == NestedCoverMethod::ReadOnly && mount.access != AccessMode::ReadWrite {
             continue;
         }
         let path = [mount.at.as_str().as_bytes(), &entry.path].concat();
         let is_below = |above: &Option<Vec<u8>>| above.as_ref().is_some_and(|above| path.starts_with(above));
-        if is_below(&hidden_above) || (cover == NestedCoverKind::ReadOnly && is_below(&read_only_above)) {
+        if is_below(&hidden_above) || (cover == NestedCoverMethod::ReadOnly && is_below(&read_only_above)) {
             continue;
         }
-        if cover == NestedCoverKind::DeniedSocket {
+        if cover == NestedCoverMethod::DeniedSocket {
             if denied_sockets == MAX_DENIED_SOCKETS || newest_covered.is_some_and(|newest| changed_at(entry) > newest) {
                 continue;
             }
@@ -60,9 +63,9 @@ pub(crate) fn nested_entries(
         }
         let prefix = || Some([&*path, b"/"].concat());
         match cover {
-            NestedCoverKind::HiddenDirectory => hidden_above = prefix(),
-            NestedCoverKind::ReadOnly => read_only_above = prefix(),
-            NestedCoverKind::HiddenFile | NestedCoverKind::DeniedSocket => {}
+            NestedCoverMethod::HiddenDirectory => hidden_above = prefix(),
+            NestedCoverMethod::ReadOnly => read_only_above = prefix(),
+            NestedCoverMethod::HiddenFile | NestedCoverMethod::DeniedSocket => {}
         }
         let file = Some((entry.status.st_dev, entry.status.st_ino));
         nested.push(NestedEntry { path: OsString::from_vec(path), cover, file });

@@ -12,10 +12,10 @@ use crate::request_action::ResultText;
 const MAX_PROBLEMS: usize = 3;
 
 /// What an outcome has of a result beside its text.
-pub(crate) trait ResultParts {
+pub(crate) trait ResultMetadata {
     /// Takes the files that the request changed.
-    fn take_changes(&mut self) -> Changes {
-        Changes::default()
+    fn take_changes(&mut self) -> ResultChanges {
+        ResultChanges::default()
     }
 
     /// Returns the entries that could not be read.
@@ -31,14 +31,14 @@ pub(crate) trait ResultParts {
 
 /// The changes of a result.
 #[derive(Debug, Default)]
-pub(crate) struct Changes {
+pub(crate) struct ResultChanges {
     pub(crate) files: Vec<ChangedFile>,
     pub(crate) files_update: Option<FilesUpdate>,
 }
 
 /// Returns the outcome of `result`, which is shown as `shown`, with a note for entries that could not be read.
-pub(crate) fn outcome_of(shown: ResultText, mut result: impl ResultParts) -> ToolOutcome {
-    let Changes { files, files_update } = result.take_changes();
+pub(crate) fn outcome_of(shown: ResultText, mut result: impl ResultMetadata) -> ToolOutcome {
+    let ResultChanges { files, files_update } = result.take_changes();
     let mut outcome = ToolOutcome {
         is_truncated: shown.is_truncated,
         failure: result.failure(),
@@ -65,47 +65,47 @@ pub(crate) fn note_problems(outcome: &mut ToolOutcome, problems: &[Problem]) {
     outcome.is_truncated = true;
 }
 
-impl ResultParts for ReadResult {}
+impl ResultMetadata for ReadResult {}
 
-impl ResultParts for LsResult {
+impl ResultMetadata for LsResult {
     fn problems(&self) -> &[Problem] {
         &self.problems
     }
 }
 
-impl ResultParts for GlobResult {
+impl ResultMetadata for GlobResult {
     fn problems(&self) -> &[Problem] {
         &self.problems
     }
 }
 
-impl ResultParts for GrepResult {
+impl ResultMetadata for GrepResult {
     fn problems(&self) -> &[Problem] {
         &self.problems
     }
 }
 
-impl ResultParts for WriteResult {
-    fn take_changes(&mut self) -> Changes {
+impl ResultMetadata for WriteResult {
+    fn take_changes(&mut self) -> ResultChanges {
         let file = ChangedFile::new(self.path.clone(), Some(self.version.clone()));
-        Changes { files: vec![file], files_update: self.files_update.take() }
+        ResultChanges { files: vec![file], files_update: self.files_update.take() }
     }
 }
 
-impl ResultParts for EditResult {
-    fn take_changes(&mut self) -> Changes {
+impl ResultMetadata for EditResult {
+    fn take_changes(&mut self) -> ResultChanges {
         let file = ChangedFile::new(self.path.clone(), Some(self.version.clone()));
-        Changes { files: vec![file], files_update: self.files_update.take() }
+        ResultChanges { files: vec![file], files_update: self.files_update.take() }
     }
 }
 
-impl ResultParts for DeleteResult {
-    fn take_changes(&mut self) -> Changes {
-        Changes { files: vec![ChangedFile::new(self.path.clone(), None)], files_update: self.files_update.take() }
+impl ResultMetadata for DeleteResult {
+    fn take_changes(&mut self) -> ResultChanges {
+        ResultChanges { files: vec![ChangedFile::new(self.path.clone(), None)], files_update: self.files_update.take() }
     }
 }
 
-impl ResultParts for ExecuteResponse {
+impl ResultMetadata for ExecuteResponse {
     fn problems(&self) -> &[Problem] {
         &self.problems
     }

@@ -58,7 +58,7 @@ pub(crate) enum ReaderStopReason {
 }
 
 /// A reader that returns chunks and checks before each one whether the search was interrupted.
-pub(crate) struct PacedReader<'a, R> {
+pub(crate) struct CancellableReader<'a, R> {
     inner: R,
     chunk_size: &'a mut AdaptiveChunkSize,
     is_interrupted: &'a dyn Fn() -> bool,
@@ -70,7 +70,7 @@ pub(crate) struct PacedReader<'a, R> {
     stop_reason: Option<ReaderStopReason>,
 }
 
-impl<'a, R: Read> PacedReader<'a, R> {
+impl<'a, R: Read> CancellableReader<'a, R> {
     pub(crate) fn new(
         inner: R,
         chunk_size: &'a mut AdaptiveChunkSize,
@@ -96,7 +96,7 @@ impl<'a, R: Read> PacedReader<'a, R> {
     }
 }
 
-impl<R: Read> Read for PacedReader<'_, R> {
+impl<R: Read> Read for CancellableReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some((bytes, start)) = self.last.take() {
             self.chunk_size.record(bytes, start.elapsed());
@@ -164,11 +164,11 @@ mod tests {
     #[test]
     fn a_paced_reader_stops_at_its_limit_and_when_interrupted() {
         let mut chunk_size = AdaptiveChunkSize::new();
-        let mut reader = PacedReader::new(&b"abcdef"[..], &mut chunk_size, &|| false, 5);
+        let mut reader = CancellableReader::new(&b"abcdef"[..], &mut chunk_size, &|| false, 5);
         assert!(reader.read(&mut [0; 3]).is_ok_and(|read| read == 3));
         assert!(reader.read(&mut [0; 3]).is_err());
         assert!(matches!(reader.into_stop_reason(), Some(ReaderStopReason::TooLarge)));
-        let mut reader = PacedReader::new(&b"abcdef"[..], &mut chunk_size, &|| true, 100);
+        let mut reader = CancellableReader::new(&b"abcdef"[..], &mut chunk_size, &|| true, 100);
         assert!(reader.read(&mut [0; 3]).is_err());
         assert!(matches!(reader.into_stop_reason(), Some(ReaderStopReason::Interrupted)));
     }
@@ -180,7 +180,7 @@ mod tests {
         {
             let mut chunk_size = AdaptiveChunkSize::new();
             let mut reader =
-                PacedReader::new(text.as_bytes(), &mut chunk_size, &|| false, 100).with_line_limit(Some(4));
+                CancellableReader::new(text.as_bytes(), &mut chunk_size, &|| false, 100).with_line_limit(Some(4));
             assert_eq!(reader.read_to_end(&mut Vec::new()).is_ok(), expected, "{text:?}");
             assert_eq!(matches!(reader.into_stop_reason(), Some(ReaderStopReason::LongLine)), !expected, "{text:?}");
         }

@@ -5,8 +5,8 @@ use futures::future::join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use vfs_core::error::ErrorDetail;
 use vfs_core::{
-    BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, OpContext, OpenWriterRequest, OperationId,
-    RenameRequest, Result, UploadRequest, WriteMode, WriteRequest, WriteResult,
+    BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUploadRequest, OpContext, OpenWriterRequest,
+    OperationId, RenameRequest, Result, WriteMode, WriteRequest, WriteResult,
 };
 
 use super::LawResult;
@@ -64,7 +64,7 @@ async fn each_mutation_that_is_repeated_is_made_once_with_the_first_result(t: &T
         assert_eq!(t.write_in_chunks_with_id("one", &path, chunks).await?, first);
     }
     let upload =
-        || [("/u/1", "1"), ("/u/2", "2"), ("/u/2", "3")].map(|(path, text)| UploadRequest::new(t.path(path), text));
+        || [("/u/1", "1"), ("/u/2", "2"), ("/u/2", "3")].map(|(path, text)| FileUploadRequest::new(t.path(path), text));
     let first = files.upload_files(&cx, upload().into()).await;
     t.put("/u/1", "changed since").await?;
     let again = files.upload_files(&cx, upload().into()).await;

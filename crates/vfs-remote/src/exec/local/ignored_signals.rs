@@ -45,14 +45,14 @@ fn is_ignored(signal: c_int) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Invocation, LocalProcess, RemoteExec as _, RemoteExit};
+    use crate::{LocalProcess, RemoteExec as _, RemoteExit, ScriptInvocation};
 
     #[tokio::test]
     async fn a_signal_that_this_process_ignores_ends_a_script_or_is_trapped() {
         // SAFETY: no handler is set, and no other code of these tests uses this signal.
         unsafe { libc::signal(libc::SIGUSR2, libc::SIG_IGN) };
         let place = LocalProcess::new();
-        let run = async |script: &str| place.run(Invocation::new(script)).await.expect("it runs");
+        let run = async |script: &str| place.run(ScriptInvocation::new(script)).await.expect("it runs");
         assert_eq!(run("kill -USR2 $$; echo ignored").await.exit, RemoteExit::Signalled(libc::SIGUSR2));
         let trapped = run("trap 'echo trapped; exit 3' USR2; kill -USR2 $$; echo ignored").await;
         assert_eq!((trapped.exit, &trapped.stdout[..]), (RemoteExit::Exited(3), &b"trapped\n"[..]));

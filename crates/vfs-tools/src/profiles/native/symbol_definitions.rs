@@ -16,7 +16,7 @@ const MAX_DEFINITIONS: usize = 5_000;
 
 /// A definition, such as a function, a type or a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Definition<'a> {
+pub(super) struct SymbolDefinition<'a> {
     pub(super) name: &'a str,
     /// Its first line, without what is around it.
     pub(super) text: &'a str,
@@ -28,7 +28,7 @@ pub(super) struct Definition<'a> {
 
 /// How a definition ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum DefinitionEnd {
     /// With a `}` or `end` at its own indentation.
     Closing,
     /// Before the next line that is indented no more.
@@ -40,49 +40,65 @@ enum End {
 struct Syntax {
     extensions: &'static [&'static str],
     pattern: &'static str,
-    end: End,
+    end: DefinitionEnd,
 }
 
 const SYNTAXES: [Syntax; 11] = [
     Syntax {
         extensions: &["rs"],
         pattern: r#"^\s*(?:(?:pub(?:\([^)]*\))?|default|async|const|unsafe|extern(?:\s+"[^"]*")?)\s+)*(?:(?:fn|struct|enum|union|trait|mod|type|macro_rules!)\s+(?P<name>\w+)|(?:const|static)\s+(?:mut\s+)?(?P<value>[A-Z_][A-Z0-9_]*)\s*:|(?P<impl>impl\b[^{;]*))"#,
-        end: End::Closing,
+        end: DefinitionEnd::Closing,
     },
     Syntax {
         extensions: &["py", "pyi"],
         pattern: r"^\s*(?:async\s+def|def|class)\s+(?P<name>\w+)",
-        end: End::Indentation,
+        end: DefinitionEnd::Indentation,
     },
     Syntax {
         extensions: &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts"],
         pattern: r"^\s*(?:(?:export|default|declare|abstract|async|public|private|protected|static|readonly|override|get|set)\s+)*(?:(?:function\*?|class|interface|enum|namespace)\s+(?P<name>[\w$]+)|(?:const|let|var)\s+(?P<value>[\w$]+)\s*(?::[^=]+)?=\s*(?:async\s+)?(?:function\b|\([^)]*\)[^=]*=>|[\w$]+\s*=>)|(?P<method>[\w$]+)\s*(?:<[^>]*>)?\([^;]*\)\s*(?::[^{;]+)?\{\s*$)",
-        end: End::Closing,
+        end: DefinitionEnd::Closing,
     },
-    Syntax { extensions: &["go"], pattern: r"^(?:func\s+(?:\([^)]*\)\s*)?|type\s+)(?P<name>\w+)", end: End::Closing },
+    Syntax {
+        extensions: &["go"],
+        pattern: r"^(?:func\s+(?:\([^)]*\)\s*)?|type\s+)(?P<name>\w+)",
+        end: DefinitionEnd::Closing,
+    },
     Syntax {
         extensions: &["java", "kt", "kts", "cs", "scala", "swift", "php", "dart"],
         pattern: r"^\s*(?:(?:@\w+|public|private|protected|internal|open|override|static|final|abstract|sealed|async|virtual|inline|suspend|data|partial|native|synchronized|fileprivate|implicit|case)\s+)*(?:(?:class|interface|enum|record|struct|object|trait|protocol|extension|namespace|fun|func|function|def)\s+(?P<name>\w+)|[\w<>\[\],.?]+\s+(?P<method>\w+)\s*\([^;]*$)",
-        end: End::Closing,
+        end: DefinitionEnd::Closing,
     },
     Syntax {
         extensions: &["c", "h", "cc", "cpp", "cxx", "hh", "hpp", "hxx", "m", "mm", "cu"],
         pattern: r"^(?:(?:typedef|static|extern|inline|template\s*<[^>]*>)\s+)*(?:(?:struct|enum|union|class|namespace)\s+(?P<name>\w+)[^;()=]*$|(?:[A-Za-z_][\w\s*&:<>,~\[\]]*?[\s*&])?(?P<method>[A-Za-z_][\w:~]*)\s*\([^;]*$)",
-        end: End::Closing,
+        end: DefinitionEnd::Closing,
     },
-    Syntax { extensions: &["rb"], pattern: r"^\s*(?:def|class|module)\s+(?P<name>[\w.?!:]+)", end: End::Closing },
-    Syntax { extensions: &["lua"], pattern: r"^\s*(?:local\s+)?function\s+(?P<name>[\w.:]+)", end: End::Closing },
+    Syntax {
+        extensions: &["rb"],
+        pattern: r"^\s*(?:def|class|module)\s+(?P<name>[\w.?!:]+)",
+        end: DefinitionEnd::Closing,
+    },
+    Syntax {
+        extensions: &["lua"],
+        pattern: r"^\s*(?:local\s+)?function\s+(?P<name>[\w.:]+)",
+        end: DefinitionEnd::Closing,
+    },
     Syntax {
         extensions: &["sh", "bash", "zsh"],
         pattern: r"^\s*(?:function\s+(?P<name>[\w-]+)|(?P<method>[\w-]+)\s*\(\))",
-        end: End::Closing,
+        end: DefinitionEnd::Closing,
     },
     Syntax {
         extensions: &["md", "markdown"],
         pattern: r"^(?P<level>#{1,6})\s+(?P<name>.+?)\s*$",
-        end: End::NextDefinition,
+        end: DefinitionEnd::NextDefinition,
     },
-    Syntax { extensions: &["toml", "ini", "cfg"], pattern: r"^\[+(?P<name>[^\]]+)\]", end: End::NextDefinition },
+    Syntax {
+        extensions: &["toml", "ini", "cfg"],
+        pattern: r"^\[+(?P<name>[^\]]+)\]",
+        end: DefinitionEnd::NextDefinition,
+    },
 ];
 
 static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
@@ -95,7 +111,7 @@ const KEYWORDS: [&str; 13] =
     ["if", "for", "while", "switch", "catch", "return", "else", "do", "sizeof", "new", "throw", "await", "yield"];
 
 /// Returns the definitions in `text`, in the order of their lines, or none if the extension of `name` is of no known language.
-pub(super) fn definitions<'a>(name: &str, text: &'a str) -> Vec<Definition<'a>> {
+pub(super) fn definitions<'a>(name: &str, text: &'a str) -> Vec<SymbolDefinition<'a>> {
     let Some((syntax, pattern)) = syntax_of(name) else { return Vec::new() };
     let lines: Vec<&str> = text.lines().collect();
     let mut starts: Vec<(usize, usize, &'a str)> = Vec::new();
@@ -116,15 +132,15 @@ pub(super) fn definitions<'a>(name: &str, text: &'a str) -> Vec<Definition<'a>> 
     let mut definitions = Vec::with_capacity(starts.len());
     for (number, &(at, indent, name)) in starts.iter().enumerate() {
         let last = match syntax.end {
-            End::NextDefinition => {
+            DefinitionEnd::NextDefinition => {
                 let next = starts[number + 1..].iter().find(|(_, other, _)| *other <= indent);
                 next.map_or(lines.len(), |(next, ..)| *next) - 1
             }
-            End::Closing => closing(&indented, at, indent),
-            End::Indentation => dedent(&indented, at, indent),
+            DefinitionEnd::Closing => closing(&indented, at, indent),
+            DefinitionEnd::Indentation => dedent(&indented, at, indent),
         };
         let text = lines[at].trim().trim_end_matches(['{', ':', ' ']);
-        definitions.push(Definition { name, text, indent, lines: at as u64 + 1..=last as u64 + 1 });
+        definitions.push(SymbolDefinition { name, text, indent, lines: at as u64 + 1..=last as u64 + 1 });
     }
     definitions
 }
@@ -136,7 +152,10 @@ fn is_statement(line: &str, method: &str) -> bool {
 }
 
 /// Returns the innermost definition around `line`, which is not its first.
-pub(super) fn enclosing<'a, 'b>(definitions: &'b [Definition<'a>], line: u64) -> Option<&'b Definition<'a>> {
+pub(super) fn enclosing<'a, 'b>(
+    definitions: &'b [SymbolDefinition<'a>],
+    line: u64,
+) -> Option<&'b SymbolDefinition<'a>> {
     let before = definitions.partition_point(|definition| *definition.lines.start() < line);
     definitions[..before].iter().rev().find(|definition| definition.lines.contains(&line))
 }

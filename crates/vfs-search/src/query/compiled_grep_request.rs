@@ -1,7 +1,7 @@
 //! Compiled form of a grep request, shared by all workers of a search.
 
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use vfs_core::search::{BinaryMode, HiddenNames, IgnoreMode, LineSelection, LinkMode};
+use vfs_core::search::{BinaryMode, HiddenNames, IgnoreMode, InvertMatch, LinkMode};
 use vfs_core::tree::SketchQuery;
 use vfs_core::{CaseMode, Error, GrepOutput, GrepRequest, Result};
 
@@ -22,7 +22,7 @@ const CONTEXT_LIMIT: usize = 64 << 20;
 const MAX_ENGINE_STEPS: u64 = 1 << 30;
 
 /// A grep request, validated and compiled.
-pub(crate) struct CompiledQuery {
+pub(crate) struct CompiledGrepRequest {
     pub(crate) matcher: PatternMatcher,
     /// Whether matches may span lines, so that a file is searched as a whole.
     pub(crate) multiline: bool,
@@ -52,7 +52,7 @@ pub(crate) struct CompiledQuery {
     pub(crate) max_line_bytes: usize,
 }
 
-impl CompiledQuery {
+impl CompiledGrepRequest {
     pub(crate) fn new(req: &GrepRequest) -> Result<Self> {
         for (name, lines) in [("before", req.before), ("after", req.after)] {
             if lines > GrepRequest::MAX_CONTEXT {
@@ -79,7 +79,7 @@ impl CompiledQuery {
             links: req.links,
             output: req.output,
             binary: req.binary,
-            invert: req.selection == LineSelection::NonMatching,
+            invert: req.invert == InvertMatch::Yes,
             before: if shows_lines { req.before } else { 0 },
             after: if shows_lines { req.after } else { 0 },
             limit: req.limit,

@@ -16,7 +16,7 @@ use crate::tables::{AuditTable, LayerStoragePath, StoreBackendTable};
 
 /// The storage of all layers, databases and journals of a configuration.
 #[derive(Debug)]
-pub(super) struct StorageRegistry {
+pub(super) struct HostStoragePaths {
     entries: Vec<StorageEntry>,
     /// Directories that are, or may become, a journal of moves.
     journals: Vec<PathBuf>,
@@ -47,7 +47,7 @@ pub(super) enum StorageForm {
 /// Suffixes of the files that SQLite creates next to a database.
 const DATABASE_COMPANION_SUFFIXES: [&str; 4] = ["-wal", "-shm", "-journal", "-reserve"];
 
-impl StorageRegistry {
+impl HostStoragePaths {
     /// Locates the storage of `spec` on the host and creates what is missing. Layer storage must not overlap other storage.
     pub(super) async fn create(spec: &NamespaceSpec, base: &Path) -> Result<Self, ConfigError> {
         let mut registry = Self { entries: Vec::new(), journals: Vec::new() };

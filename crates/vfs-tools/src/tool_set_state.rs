@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use vfs_composite::CompositeBackend;
-use vfs_core::backend::Mutations;
+use vfs_core::backend::MutationMode;
 use vfs_core::{Backend, Error, ErrorKind, Layer as _, OpContext, Result, VfsPath};
 use vfs_layers::ReadOnly;
 
 use crate::arguments::Arguments;
-use crate::large_text::{LargeText, TextSource, cut, start_and_end};
+use crate::large_text::{LargeText, LargeTextSource, cut, start_and_end};
 use crate::outcome::{MAX_ERROR_CHARACTERS, Part, ToolOutcome};
 use crate::result_store::ResultStore;
 use crate::session::Session;
@@ -21,7 +21,7 @@ const MAX_REASON_CHARACTERS: usize = 600;
 
 /// Shared state of the tools of a set.
 #[derive(Debug, Clone)]
-pub(crate) struct Setup {
+pub(crate) struct ToolSetState {
     format: LongTextFormat,
     pub(crate) files: Arc<dyn Backend>,
     pub(crate) session: Arc<Session>,
@@ -29,7 +29,7 @@ pub(crate) struct Setup {
     pub(crate) reads_before_edits: bool,
     pub(crate) max_characters: usize,
     pub(crate) max_turn_characters: usize,
-    stored_results: Option<StoredResults>,
+    stored_results: Option<MountedResultStore>,
 }
 
 /// The form in which a profile shows a text that is too long.
@@ -47,12 +47,12 @@ pub(crate) struct LongTextFormat {
 
 /// The store of large results, and the files with its directory mounted.
 #[derive(Debug, Clone)]
-struct StoredResults {
+struct MountedResultStore {
     store: ResultStore,
     mounted: Arc<dyn Backend>,
 }
 
-impl Setup {
+impl ToolSetState {
     pub(crate) fn new(files: Arc<dyn Backend>, max_characters: usize, format: LongTextFormat) -> Self {
         Self {
             format,
@@ -79,13 +79,13 @@ impl Setup {
 
     /// Returns the setup with large results in `store`.
     pub(crate) fn with_store(&self, store: ResultStore) -> Result<Self> {
-        if store.backend().capabilities(&VfsPath::root()).mutations == Mutations::Returned {
+        if store.backend().capabilities(&VfsPath::root()).mutations == MutationMode::Returned {
             let words = "storing results failed: the backend only returns its changes; use one that makes them";
             return Err(Error::new(ErrorKind::Unsupported, words));
         }
         let mounted = CompositeBackend::new(Arc::clone(&self.files));
         mounted.mount(self.format.directory.clone(), ReadOnly.layer(Arc::clone(store.backend())))?;
-        Ok(Self { stored_results: Some(StoredResults { store, mounted: Arc::new(mounted) }), ..self.clone() })
+        Ok(Self { stored_results: Some(MountedResultStore { store, mounted: Arc::new(mounted) }), ..self.clone() })
     }
 
     /// Returns the number of characters over which the output of a command or a result of another tool is too long.
@@ -111,7 +111,12 @@ impl Setup {
     }
 
     /// Stores `text`, and returns the path by which the model reads it; `None` if there is no store.
-    pub(crate) async fn store(&self, cx: &OpContext, source: TextSource<'_>, text: &str) -> Option<Result<VfsPath>> {
+    pub(crate) async fn store(
+        &self,
+        cx: &OpContext,
+        source: LargeTextSource<'_>,
+        text: &str,
+    ) -> Option<Result<VfsPath>> {
         let store = &self.stored_results.as_ref()?.store;
         let id = source.id().unwrap_or(source.noun());
         let stored = store.store(cx, id, self.format.extension, text).await;
@@ -122,7 +127,7 @@ impl Setup {
     pub(crate) async fn replace_long_text(
         &self,
         cx: &OpContext,
-        source: TextSource<'_>,
+        source: LargeTextSource<'_>,
         max: usize,
         outcome: ToolOutcome,
     ) -> ToolOutcome {

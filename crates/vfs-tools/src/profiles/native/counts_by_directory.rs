@@ -21,14 +21,14 @@ pub(super) struct Counts {
 
 /// Counts by directory below a path.
 #[derive(Debug)]
-pub(super) struct Summary<'a> {
+pub(super) struct CountsByDirectory<'a> {
     path: &'a VfsPath,
     depth: usize,
     /// What was found, by the path below `path`; that of a directory ends in `/`.
     counts: BTreeMap<String, Counts>,
 }
 
-impl<'a> Summary<'a> {
+impl<'a> CountsByDirectory<'a> {
     /// Creates a summary of what is below `path`, in which directories have a count of their own down to `depth` levels.
     pub(super) fn new(path: &'a VfsPath, depth: usize) -> Self {
         Self { path, depth, counts: BTreeMap::new() }
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn directories_have_a_count_of_their_own_as_deep_as_all_lines_fit() {
         let path = VfsPath::parse("/src").expect("a valid path");
-        let mut summary = Summary::new(&path, 2);
+        let mut summary = CountsByDirectory::new(&path, 2);
         for file in ["/src/a/x/1", "/src/a/x/2", "/src/a/y/1", "/src/b", "/src/c/1"] {
             summary.add(&VfsPath::parse(file).expect("a valid path"), 2);
         }
