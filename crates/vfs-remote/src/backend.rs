@@ -21,7 +21,7 @@ use vfs_search::{Pool, SearchScope};
 use crate::config::RemoteConfig;
 use crate::exec::RemoteExec;
 use crate::operations::remote_writer::RemoteWriter;
-use crate::operations::{bulk_transfer, edit, read, remove, stat, rename_copy, write};
+use crate::operations::{bulk_transfer, edit, read, remove, rename_copy, stat, write};
 use crate::remote_place_client::RemotePlaceClient;
 use crate::tree::directory_listing::ListingDepth;
 use crate::tree::{RemoteTree, everything};

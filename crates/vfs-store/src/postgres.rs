@@ -48,8 +48,8 @@ pub use self::config::{PostgresConfig, PostgresTls};
 /// * Each change is a transaction that locks its namespace from its first write of a file to its commit: changes of one namespace
 ///   are serialised and numbered without gaps; those of different namespaces do not wait for each other.
 /// * If the connection is lost during a commit, the store queries the outcome of the transaction: no change is applied
-///   twice, or acknowledged without being applied. This takes up to 45 s if the server does not notice that its client
-///   has disconnected.
+///   twice, or acknowledged without being applied. If the server does not notice that its client has disconnected, this takes up to
+///   45 s, or the time of retries if that is longer.
 /// * Values have at most 256 MiB, or 1 TiB if they are [staged](Staging) in parts; paths at most 2,048 bytes. Times
 ///   have microsecond precision.
 /// * Copies and moves share the content of their source.

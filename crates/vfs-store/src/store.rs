@@ -39,7 +39,7 @@ pub use self::values::{
 /// * A change is a compare-and-swap: of concurrent writers that expect the same version, one gets [`PutOutcome::Applied`].
 /// * A store has no directories: `/a` and `/a/b` may both exist. Only [`list`](Self::list) treats `/` as a separator.
 /// * If the connection is lost before an answer, the store finds out by the [`WriteId`] or by other state of the server whether the
-///   change was applied, and repeats it only if it was not. If the future of a change is dropped, the change may be applied or not.
+///   change was applied. If it was not, the store repeats it or returns `unavailable`. If the future of a change is dropped, the change may be applied or not.
 /// * Every [`VfsPath`] is a valid path; paths are compared byte by byte.
 ///
 /// # Errors
@@ -86,7 +86,7 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
 
     /// Returns the presence of values at and below each of `paths`, in their order.
     ///
-    /// The default sends requests for single paths.
+    /// The default calls [`head`](Self::head) and [`list`](Self::list) for each path.
     async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
         stat_each(self, namespace, paths).await
     }

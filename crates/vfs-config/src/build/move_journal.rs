@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use vfs_composite::{
-    CompositeBackend, JournalLockGuard, JournalLock, RecoveredMove, RecoveryObserver, RecoveryOptions, RecoveryOutcome,
+    CompositeBackend, JournalLock, JournalLockGuard, RecoveredMove, RecoveryObserver, RecoveryOptions, RecoveryOutcome,
     RecoveryReport,
 };
 use vfs_core::{Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result, VfsPath};

@@ -24,7 +24,7 @@ use super::coordination::backoff::{backoff, contended};
 use super::coordination::completion::within;
 use super::transfer::transfer_plan::{FileTransfer, TransferKind, TransferPlan};
 use super::view::namespace_view::NamespaceView;
-use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta};
+use crate::store::{NewValue, Precondition, PutOutcome, Store, StoredMeta, ValueContent};
 
 /// Upper bound on the size of the files that a transfer holds in memory, in mebibytes. A single file may be larger.
 const MAX_TRANSFERRED_MIB: u32 = 64;
@@ -75,6 +75,7 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
     if !has_room(view, path).await? {
         return Ok(PutOutcome::PreconditionFailed(None));
     }
+    let is_staged = matches!(value.content, ValueContent::Staged(_));
     let (sent, steady) = (SentValue::new(&value), steady(view, path)?);
     let put = steady.put(path, value, &Precondition::Absent).await;
     if let Ok(PutOutcome::PreconditionFailed(found)) = put {
@@ -94,7 +95,11 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
         (Ok(PutOutcome::Applied(stored)), has_room) => {
             let removed = steady.delete(path, &Precondition::Version(stored.version)).await;
             let _removed = removed.map_err(|error| of_partial_change(error, path))?;
-            has_room.map(|_| PutOutcome::PreconditionFailed(None))
+            match has_room {
+                // The put has consumed the staged content, so that it cannot be put again once the other file is gone.
+                Ok(_) if is_staged => Err(withdrawn(path)),
+                has_room => has_room.map(|_| PutOutcome::PreconditionFailed(None)),
+            }
         }
         (Err(error), Ok(false)) => {
             if let Err(cause) = remove_if_sent(&steady, path, &sent).await {
@@ -104,6 +109,11 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
         }
         (put, _) => put,
     }
+}
+
+fn withdrawn(path: &VfsPath) -> Error {
+    let message = "another writer created a file above or below this path meanwhile; write the content again";
+    Error::new(ErrorKind::Conflict, message).with_path(path)
 }
 
 /// Removes the value at `path` if it is the one that was sent.

@@ -12,7 +12,7 @@ use super::view::namespace_view::{BLOCK_BYTES, NamespaceView, READ_ATTEMPTS, kee
 use crate::store::{Store, StoredMeta, StoredValue};
 
 /// Permits for reads block by block, each of which occupies a thread and the memory of two blocks.
-static LARGE_READS: Semaphore = Semaphore::const_new(64);
+static BLOCK_READS: Semaphore = Semaphore::const_new(64);
 
 pub(super) async fn stat<S: Store>(view: &NamespaceView<S>, path: VfsPath) -> Result<FileInfo> {
     let found = view.find(&path).await?;
@@ -35,7 +35,7 @@ pub(super) async fn read<S: Store>(view: &NamespaceView<S>, request: &ReadReques
         }
         let (cx, _guard) = view.cx.cancel_on_drop();
         let source = WindowBlockSource::new(view.with_context(cx), path.clone(), stored, (start, content))?;
-        if let Some(result) = read_large(view, request, source).await? {
+        if let Some(result) = read_by_blocks(view, request, source).await? {
             return Ok(result);
         }
     }
@@ -55,7 +55,7 @@ fn first_range(request: &ReadRequest, range: ByteRange) -> std::ops::Range<u64> 
 /// Reads the window of `request` from `source` on a thread of its own, or returns `None` if the file changed meanwhile.
 ///
 /// The read does not block a thread of the runtime, as the store may need the runtime's blocking threads to answer.
-async fn read_large<S: Store>(
+async fn read_by_blocks<S: Store>(
     view: &NamespaceView<S>,
     request: &ReadRequest,
     mut source: WindowBlockSource<S>,
@@ -65,7 +65,7 @@ async fn read_large<S: Store>(
     let mut index = lines.get(&key, &version);
     let request = request.clone();
     // The semaphore is never closed.
-    let permit = view.ask(&request.path, async { Ok(LARGE_READS.acquire().await.ok()) }).await?;
+    let permit = view.ask(&request.path, async { Ok(BLOCK_READS.acquire().await.ok()) }).await?;
     let (send, receive) = oneshot::channel();
     let work = move || {
         let version = source.stored.version.clone();

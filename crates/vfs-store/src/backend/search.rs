@@ -143,7 +143,7 @@ async fn names<S: Store>(view: &NamespaceView<S>, path: &VfsPath, scope: SearchS
     Ok(directories.map(|directories| ListedNames { below: path.clone(), directories }))
 }
 
-/// Looks up by one request the entries that a walk from `path` needs above it: the directories, and the ignore files in
+/// Looks up by one [`Store::stat_many`] the entries that a walk from `path` needs above it: the directories, and the ignore files in
 /// them.
 ///
 /// The result is empty if no lookup is needed or the request fails: the walk then looks up each entry itself, and

@@ -8,7 +8,7 @@ use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, RenameRequest, RenameR
 
 use self::transfer_plan::{FileTransfer, TransferKind, TransferPlan};
 use super::coordination::backoff::{backoff, contended};
-use super::coordination::completion::run_to_completion;
+use super::coordination::completion::finish_or_roll_back;
 use super::nontransactional;
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::PathEntry;
@@ -50,7 +50,7 @@ async fn transfer<S: Store>(
                 let (view, plan) = (view.clone(), plan.clone());
                 let cx = view.cx.clone();
                 let work = |cx| async move { nontransactional::transfer(&view.with_context(cx), &plan, kind).await };
-                run_to_completion(&cx, to, work).await?
+                finish_or_roll_back(&cx, to, work).await?
             }
         };
         if let Some(stored) = stored {

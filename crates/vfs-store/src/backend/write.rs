@@ -5,7 +5,7 @@ use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::{Error, ErrorKind, Result, Version, VfsPath, WriteMode, WriteRequest, WriteResult, fallible_alloc};
 
 use super::coordination::backoff::{backoff, contended};
-use super::coordination::completion::run_to_completion;
+use super::coordination::completion::finish_or_roll_back;
 use super::nontransactional;
 use super::view::namespace_view::NamespaceView;
 use super::view::path_entry::{PathEntry, above};
@@ -227,7 +227,7 @@ async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, value: NewVa
         let (view, path) = (view.clone(), path.clone());
         let cx = view.cx.clone();
         let at = path.clone();
-        return run_to_completion(&cx, &at, |cx| async move {
+        return finish_or_roll_back(&cx, &at, |cx| async move {
             nontransactional::put_new(&view.with_context(cx), &path, value).await
         })
         .await;

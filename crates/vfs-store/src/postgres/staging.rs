@@ -48,7 +48,7 @@ const REMOVE_ABANDONED: &str = "WITH idle AS ( \
                                 UPDATE staged SET touched_at = '-infinity' FROM idle \
                                 WHERE staged.token = idle.token AND (SELECT count(*) FROM found) >= $1";
 
-const BEGIN: &str = "INSERT INTO staged (token, namespace, content, touched_at) \
+const INSERT_STAGED: &str = "INSERT INTO staged (token, namespace, content, touched_at) \
                      SELECT $1, id, nextval('contents'), now() FROM namespaces WHERE name = $2 \
                      ON CONFLICT (token) DO NOTHING";
 
@@ -117,7 +117,7 @@ impl Staging for PostgresStore {
         let (server, token, name) = (&self.0.server, StagingToken::random(), key.namespace.as_str());
         server.rows(MAKE_NAMESPACE, &[&name]).await?;
         remove_abandoned(server, CHUNKS_PER_BEGIN).await;
-        server.rows(BEGIN, &[&token.as_str(), &name]).await?;
+        server.rows(INSERT_STAGED, &[&token.as_str(), &name]).await?;
         Ok(token)
     }
 

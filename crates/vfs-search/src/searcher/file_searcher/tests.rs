@@ -95,8 +95,7 @@ fn a_literal_is_found_in_a_long_file_as_in_a_short_one() {
             let text = format!("{mark}{text}");
             for req in &requests {
                 let whole = search(req, SearchableContent::from(Bytes::from(text.clone())));
-                let read =
-                    search(req, SearchableContent::reader(io::Cursor::new(text.clone()), text.len() as u64));
+                let read = search(req, SearchableContent::reader(io::Cursor::new(text.clone()), text.len() as u64));
                 assert_eq!(format!("{read:?}"), format!("{whole:?}"), "{req:?}");
                 // This variant of the pattern is not searched as a literal.
                 let mut other = req.clone();

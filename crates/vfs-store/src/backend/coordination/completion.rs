@@ -18,7 +18,7 @@ const COMPLETION_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// If the store does not answer, a caller whose context has ended waits for [`COMPLETION_TIMEOUT`] at most, and `work`
 /// continues in the background. Errors name `path` unless they name another one.
-pub(crate) async fn run_to_completion<T, F>(
+pub(crate) async fn finish_or_roll_back<T, F>(
     cx: &OpContext,
     path: &VfsPath,
     work: impl FnOnce(OpContext) -> F,

@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use futures::executor::block_on;
 use futures::future::join_all;
-use vfs_core::{Backend, BackendExt, CopyRequest, ErrorKind, RenameRequest, WriteMode, WriteRequest};
+use vfs_core::{
+    Backend, BackendExt, CopyRequest, ErrorKind, OpenWriterRequest, RenameRequest, WriteMode, WriteRequest,
+};
 
 use super::rollback::{contents, stage};
 use super::{Probe, cx, path};
-use crate::{Key, MemoryStore, Namespace, NewValue, Precondition, PutOutcome, Store, StoreBackend};
+use crate::{Key, MemoryStore, Namespace, NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, Store, StoreBackend};
 
 fn key(at: &str) -> Key {
     Key::new(Namespace::default(), path(at))
@@ -272,4 +274,25 @@ async fn an_incomplete_rollback_is_reported_and_loses_nothing() {
     {
         assert!(left.contains(&(at.to_owned(), text.to_owned())), "{at}: {left:?}");
     }
+}
+
+#[tokio::test]
+async fn a_streamed_file_that_is_withdrawn_for_another_is_a_conflict() {
+    let store = MemoryStore::single_valued();
+    let (files, probe) = super::probed(store.clone());
+    let mut writer = files.open_writer(&cx(), OpenWriterRequest::new(path("/f"))).await.expect("it is opened");
+    for _ in 0..2 {
+        writer.write(Bytes::from(vec![b'x'; STAGED_PART_BYTES])).await.expect("it is written");
+    }
+    probe.take_all();
+    let other = store.clone();
+    probe.before(move |name, count| match (name, count) {
+        ("put", 1) => put(&other, "/f/below", "below\n"),
+        ("delete", 1) => remove(&other, "/f/below"),
+        _ => {}
+    });
+    // The staged content was that of the withdrawn file, and is gone with it.
+    let error = writer.commit().await.expect_err("another file was in its way");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::Conflict, Some("/f")), "{error}");
+    assert_eq!(contents(&store).await, owned(&[]));
 }

@@ -21,7 +21,8 @@ pub(crate) struct FileTransfer {
     pub(crate) to: VfsPath,
     /// Size of the source in bytes when the plan was made.
     pub(crate) size: u64,
-    /// Version of the source when the plan was made. A copy with an operation id, and a transfer without batches, require it.
+    /// Version of the source when the plan was made. A copy with an operation id requires it; a transfer without batches copies the
+    /// current version.
     pub(crate) version: Version,
 }
 
