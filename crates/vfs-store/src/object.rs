@@ -10,8 +10,9 @@ mod key_layout;
 mod list;
 mod list_xml;
 mod namespaces;
+mod object_client;
+mod object_metadata;
 mod open_uploads;
-mod read;
 mod repeatable_upload;
 mod staging;
 
@@ -30,8 +31,9 @@ use self::error::BucketError;
 use self::http_transport::OperationTimeout;
 use self::key_layout::KeyLayout;
 use self::list::ListSource;
+use self::object_client::{ConditionBasis, MAX_VALUE, ObjectClient};
+use self::object_metadata::{FoundObject, MetadataNames};
 use self::open_uploads::OpenUploads;
-use self::read::{ConditionBasis, FoundObject, MAX_VALUE, MetadataNames, ObjectClient};
 use crate::store::{
     Inspect, Key, ListRequest, Namespace, NewValue, Page, Precondition, PutOutcome, Staging, Store, StoreCapabilities,
     StoredMeta, StoredValue, TimestampSource, ValueContent,

@@ -13,7 +13,8 @@ use vfs_core::{Error, ErrorKind, Result};
 use super::BucketStore;
 use super::error::BucketError;
 use super::http_transport::{ChangeAttemptRecord, ObjectCondition};
-use super::read::{ConditionBasis, FoundObject, tag, version};
+use super::object_client::ConditionBasis;
+use super::object_metadata::{FoundObject, tag, version};
 use crate::store::{NewValue, Precondition, PutOutcome, STAGED_PART_BYTES, StoredMeta, ValueContent};
 
 /// Size in bytes above which a value is uploaded in parts.

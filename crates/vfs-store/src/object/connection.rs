@@ -13,7 +13,8 @@ use super::config::{BucketConfig, BucketProvider};
 use super::error::BucketError;
 use super::http_transport::{HttpConnectionFactory, OperationTimeout, UnsignedHeaderSupport};
 use super::list::{KeyParsing, ListSource};
-use super::read::{ConditionBasis, MetadataNames, ObjectClient};
+use super::object_client::{ConditionBasis, ObjectClient};
+use super::object_metadata::MetadataNames;
 use super::repeatable_upload::RepeatableUploads;
 
 /// Returns the service of a configuration, without sending a request.

@@ -15,7 +15,7 @@ use super::error::BucketError;
 use super::http_transport::OperationTimeout;
 use super::key_layout::{ParsedKey, foreign_object_problem};
 use super::list_xml::{ListedObject, ObjectListing, RawKeysMarker};
-use super::read::version;
+use super::object_metadata::version;
 use crate::store::{Entry, LevelOrder, ListDepth, ListRequest, Namespace, Page, PageToken, StoredMeta};
 
 /// Maximum number of objects in a page of a service.
