@@ -79,7 +79,7 @@ pub(crate) struct StoreBackendTable {
     pub(crate) max_streamed_size: Option<ByteSize>,
 }
 
-/// The URL of a store, whose `Debug` form contains no secret.
+/// The URL of a store, parsed when the file is read.
 #[derive(Debug, Clone)]
 pub(crate) struct StoreUrlSetting(pub(crate) StoreUrl);
 

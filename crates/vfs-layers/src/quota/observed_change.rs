@@ -19,7 +19,7 @@ pub(super) struct ObservedChange {
     before: Option<StorageAmount>,
 }
 
-/// The amount that a change can add or remove at a path.
+/// The files at a path that are measured before and after a change.
 #[derive(Debug, Clone, Copy)]
 enum MeasurementScope {
     /// The file, following a link. The lock of one file does not exclude changes below a directory that has taken its place.

@@ -73,7 +73,7 @@ impl ClientDiagnostics {
     }
 }
 
-/// Text of a client, for operators.
+/// The error output of a client, as the source of an error.
 #[derive(Debug)]
 struct ClientOutputError(String);
 

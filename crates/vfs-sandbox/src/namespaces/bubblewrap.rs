@@ -31,7 +31,7 @@ pub(crate) enum BindOver {
     EmptyDirectory,
 }
 
-/// Terminal session of a command.
+/// Whether a command gets a terminal session of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SetsidMode {
     /// A session of its own, without a terminal.
@@ -58,7 +58,7 @@ pub(crate) enum UserNamespacePrevention {
     LeftToFilter,
 }
 
-/// Requirements of the helper for mounting covers deep in the tree.
+/// What the helper is given to mount covers deep in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HelperMountSupport {
     /// Nothing: it mounts none.

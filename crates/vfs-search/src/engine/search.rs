@@ -91,7 +91,7 @@ impl SearchState {
 
     /// Reserves one more time slice on the workers of `pool` and returns whether the caller has to queue it.
     ///
-    /// A search has more than one slice only if no other search waits, so that each gets its share and the queue stays
+    /// A search has more than one slice only if no slice waits for a thread, so that each gets its share and the queue stays
     /// short.
     pub(super) fn reserve_slice(&mut self, pool: &Pool) -> bool {
         let max_slices = if pool.has_queued_slices() { 1 } else { pool.workers() };
@@ -317,7 +317,7 @@ impl<V: SearchVisitor> Drop for SlicePanicGuard<'_, V> {
 }
 
 impl<V: SearchVisitor> Search<V> {
-    /// Ends a time slice because other searches wait for the worker. If this search needs another slice, it is queued
+    /// Ends a time slice because another slice waits for the worker. If this search needs another slice, it is queued
     /// behind theirs.
     fn yield_slot(self: &Arc<Self>, mut state: MutexGuard<'_, SearchState>) {
         state.active_slices -= 1;

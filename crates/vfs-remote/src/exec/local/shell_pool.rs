@@ -26,7 +26,7 @@ struct ShellPoolSlot<S> {
     shell: Option<S>,
 }
 
-/// The best way to run a script.
+/// A shell that was started before, or the permission to start one.
 pub(crate) enum PooledOrNewShell<'a, S> {
     /// Write the rest of the script to this shell, which has read its beginning.
     Rest(S, &'a str),
