@@ -21,7 +21,7 @@ use vfs_layers::BackendSink;
 
 use self::host_storage_paths::HostStoragePaths;
 use self::layers::layer_position;
-use self::move_journal::MoveJournal;
+use self::move_journal::OpenedJournal;
 use self::namespace_builder::{LayerHandles, NamespaceBuilder};
 use self::protected_host_files::ProtectedHostFiles;
 use crate::configured_backend::ConfiguredBackend;
@@ -35,7 +35,7 @@ use crate::tables::LayerTable;
 pub(crate) async fn build_namespace(spec: &NamespaceSpec, base: &Path) -> Result<ConfiguredBackend, ConfigError> {
     let base = resolve_base(base)?;
     let mut storage = HostStoragePaths::create(spec, &base).await?;
-    let journal = MoveJournal::open(spec, &base, &mut storage).await?;
+    let journal = OpenedJournal::open(spec, &base, &mut storage).await?;
     let protection = ProtectedHostFiles::new(spec, &base, &storage).await?;
     let mut builder = NamespaceBuilder::new(spec, base, storage, protection);
     let composite = open_mounts(&mut builder, &journal).await?;
@@ -70,7 +70,7 @@ pub(crate) async fn build_namespace(spec: &NamespaceSpec, base: &Path) -> Result
 /// Opens the default backend and all mounts, and combines them with the journal of moves.
 async fn open_mounts(
     builder: &mut NamespaceBuilder<'_>,
-    journal: &MoveJournal,
+    journal: &OpenedJournal,
 ) -> Result<CompositeBackend, ConfigError> {
     let (spec, root) = (builder.spec, VfsPath::root());
     let default = &spec.tables.default;

@@ -22,7 +22,7 @@ use crate::script::entry_metadata::{EntryMetadata, special_file};
 use crate::script::reply::Reply;
 use crate::tree::content_prefetcher::{ContentPrefetcher, LARGE};
 use crate::tree::directory_listing::{
-    DirectoryListing, DirectoryListings, HeavyDirectoryHandling, ListingDepth, SearchRoot,
+    DirectoryListing, HeavyDirectoryHandling, ListingDepth, ListingsByPath, SearchRoot,
 };
 
 /// The files of the place, for one search.
@@ -34,7 +34,7 @@ pub(crate) struct RemoteTree<E> {
     cx: OpContext,
     runtime: Handle,
     /// The directories that were listed before the search began.
-    listed_directories: DirectoryListings,
+    listed_directories: ListingsByPath,
     contents: ContentPrefetcher,
 }
 

@@ -3,7 +3,7 @@
 pub(crate) mod check;
 mod copy;
 pub(crate) mod open;
-pub(crate) mod report_problems;
+pub(crate) mod operator_problem;
 pub(crate) mod stats;
 pub(crate) mod store_url;
 mod value_traversal;

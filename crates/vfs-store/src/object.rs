@@ -5,7 +5,6 @@ mod config;
 mod connection;
 mod error;
 mod http_transport;
-mod inspect;
 mod key_layout;
 mod list;
 mod list_xml;
@@ -15,6 +14,7 @@ mod object_metadata;
 mod open_uploads;
 mod repeatable_upload;
 mod staging;
+mod verify;
 
 use std::fmt;
 use std::ops::Range;

@@ -10,7 +10,7 @@ mod inspect;
 mod list;
 mod operation_records;
 mod pooled_connection;
-mod postgres_server;
+mod postgres_client;
 mod read;
 mod retry;
 mod row_conversion;
@@ -30,7 +30,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use self::change_listener::ChangeListener;
 use self::error::PostgresResult;
-use self::postgres_server::PostgresServer;
+use self::postgres_client::PostgresClient;
 use self::retry::RetryPolicy;
 use crate::store::{
     Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, IdempotentOperations, Inspect,
@@ -73,7 +73,7 @@ pub struct PostgresStore(Arc<PostgresShared>);
 
 /// State that all handles of a Postgres store share.
 struct PostgresShared {
-    server: PostgresServer,
+    server: PostgresClient,
     listener: ChangeListener,
     /// Channel of `NOTIFY` and `LISTEN`.
     channel: Arc<str>,
@@ -89,7 +89,7 @@ impl PostgresStore {
     /// `invalid_argument` if the database is missing, is not encoded in UTF-8, or has tables of another program or of a
     /// newer version.
     pub async fn open(config: PostgresConfig) -> Result<Self> {
-        let server = PostgresServer::new(config)?;
+        let server = PostgresClient::new(config)?;
         let mut retries = RetryPolicy::new(server.config.retry_for);
         let can_search = loop {
             match Self::prepare(&server).await {
@@ -104,7 +104,7 @@ impl PostgresStore {
         Ok(Self(Arc::new(PostgresShared { server, listener, channel, can_search })))
     }
 
-    async fn prepare(server: &PostgresServer) -> PostgresResult<bool> {
+    async fn prepare(server: &PostgresClient) -> PostgresResult<bool> {
         let mut connection = server.connection().await?;
         let result = schema::prepare(server, &mut connection).await;
         connection.finish(result)

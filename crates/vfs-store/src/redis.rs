@@ -5,7 +5,6 @@ mod change_log;
 mod config;
 mod connection;
 mod error;
-mod inspect;
 mod key_names;
 mod list;
 mod operation_records;
@@ -14,6 +13,7 @@ mod reply;
 mod retention_times;
 mod staging;
 mod value_header;
+mod verify;
 
 use std::fmt;
 use std::ops::Range;

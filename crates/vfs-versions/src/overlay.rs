@@ -3,8 +3,8 @@
 pub(crate) mod backend;
 pub(crate) mod base_access;
 mod commit;
+mod commit_executor;
 pub(crate) mod commit_plan;
-mod commit_steps;
 mod discard;
 mod draft_mutations;
 mod draft_transfers;

@@ -37,12 +37,12 @@ const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The journal of a namespace, if it has one.
 #[derive(Debug, Default)]
-pub(super) struct MoveJournal {
+pub(super) struct OpenedJournal {
     location: Option<HostStorageLocation>,
     warnings: Vec<ConfigError>,
 }
 
-impl MoveJournal {
+impl OpenedJournal {
     /// Opens the journal of `spec`, and registers it in `storage` so that it is hidden from agents.
     ///
     /// The default directory is hidden even if it is not used: recovery applies its records below all policies, so an agent must

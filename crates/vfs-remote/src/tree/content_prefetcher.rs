@@ -15,7 +15,7 @@ use crate::remote_place_client::{RemotePlaceClient, SCRIPT_ROOM};
 use crate::script::entry_metadata::EntryMetadata;
 use crate::script::reply::Reply;
 use crate::script::{Script, quoted};
-use crate::tree::directory_listing::DirectoryListings;
+use crate::tree::directory_listing::ListingsByPath;
 
 /// Size above which a file is fetched by itself: 256 KiB.
 pub(crate) const LARGE: u64 = 256 << 10;
@@ -56,7 +56,7 @@ struct PrefetchState {
 
 impl ContentPrefetcher {
     /// Creates a prefetcher for the files in `directories`.
-    pub(crate) fn of(directories: &DirectoryListings) -> Self {
+    pub(crate) fn of(directories: &ListingsByPath) -> Self {
         let mut files: Vec<_> = directories
             .iter()
             .flat_map(|(at, directory)| {

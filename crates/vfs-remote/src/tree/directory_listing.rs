@@ -50,7 +50,7 @@ impl DirectoryListing {
 }
 
 /// The directories that one script listed, by path.
-pub(crate) type DirectoryListings = HashMap<VfsPath, Arc<DirectoryListing>>;
+pub(crate) type ListingsByPath = HashMap<VfsPath, Arc<DirectoryListing>>;
 
 /// The depth to which a directory is listed at once. Deeper directories are listed when the search enters them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl ListingDepth {
 #[derive(Debug)]
 pub(crate) enum SearchRoot {
     /// A directory, with the directories that were listed at and below it.
-    Directory(DirectoryListings),
+    Directory(ListingsByPath),
     /// A file.
     File,
 }

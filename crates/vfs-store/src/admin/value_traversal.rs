@@ -4,7 +4,7 @@ use futures::stream::{self, StreamExt as _};
 use tokio::sync::Semaphore;
 use vfs_core::{Problem, Result, VfsPath};
 
-use super::report_problems::{place, value_problem};
+use super::operator_problem::{place, value_problem};
 use crate::store::{Entry, Key, ListRequest, Namespace, Store, StoredMeta};
 
 /// Upper bound on the number of values that are visited concurrently.

@@ -13,11 +13,11 @@ const MAX_IDLE_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The staged contents of one namespace.
 #[derive(Debug, Default)]
-pub(super) struct StagedContents(HashMap<StagingToken, PartialContent>);
+pub(super) struct StagedContents(HashMap<StagingToken, StagedBuffer>);
 
 /// The parts of a content that were staged so far.
 #[derive(Debug)]
-struct PartialContent {
+struct StagedBuffer {
     bytes: BytesMut,
     touched_at: Instant,
 }
@@ -29,7 +29,7 @@ impl StagedContents {
     }
 
     pub(super) fn begin(&mut self, token: StagingToken, now: Instant) {
-        self.0.insert(token, PartialContent { bytes: BytesMut::new(), touched_at: now });
+        self.0.insert(token, StagedBuffer { bytes: BytesMut::new(), touched_at: now });
     }
 
     pub(super) fn append(&mut self, token: &StagingToken, part: &[u8], now: Instant) -> Result<()> {

@@ -11,11 +11,11 @@ use vfs_core::{Error, Result};
 
 use super::config::{BucketConfig, BucketProvider};
 use super::error::BucketError;
-use super::http_transport::{HttpConnectionFactory, OperationTimeout, UnsignedHeaderSupport};
+use super::http_transport::{AttemptRecordingConnector, OperationTimeout, UnsignedHeaderSupport};
 use super::list::{KeyParsing, ListSource};
 use super::object_client::{ConditionBasis, ObjectClient};
 use super::object_metadata::MetadataNames;
-use super::repeatable_upload::RepeatableUploads;
+use super::repeatable_upload::RepeatableUploadFactory;
 
 /// Returns the service of a configuration, without sending a request.
 pub(super) fn connect(config: &BucketConfig) -> Result<(ObjectClient, ListSource)> {
@@ -58,13 +58,13 @@ fn s3(config: &BucketConfig) -> Result<(ObjectClient, ListSource)> {
         .with_conditional_put(S3ConditionalPut::ETagMatch)
         .with_disable_bulk_delete(true)
         .with_retry(retries(config))
-        .with_http_connector(HttpConnectionFactory {
+        .with_http_connector(AttemptRecordingConnector {
             unsigned: UnsignedHeaderSupport::Accepted,
             request_timeout: config.request_timeout,
         })
         .build()
         .map_err(|error| unusable(config, error))?;
-    let uploads = RepeatableUploads::new(store.clone());
+    let uploads = RepeatableUploadFactory::new(store.clone());
     let (mut service, source) = parts(config, store, ConditionBasis::Tags, MetadataNames::HYPHENED, KeyParsing::Raw);
     service.repeatable_uploads = Some(uploads);
     Ok((service, source))
@@ -84,7 +84,7 @@ fn google(config: &BucketConfig) -> Result<(ObjectClient, ListSource)> {
     let store = builder
         .with_bucket_name(&config.bucket)
         .with_retry(retries(config))
-        .with_http_connector(HttpConnectionFactory {
+        .with_http_connector(AttemptRecordingConnector {
             unsigned: UnsignedHeaderSupport::Rejected,
             request_timeout: config.request_timeout,
         })
@@ -107,7 +107,7 @@ fn azure(config: &BucketConfig) -> Result<(ObjectClient, ListSource)> {
     let store = builder
         .with_container_name(&config.bucket)
         .with_retry(retries(config))
-        .with_http_connector(HttpConnectionFactory {
+        .with_http_connector(AttemptRecordingConnector {
             unsigned: UnsignedHeaderSupport::Rejected,
             request_timeout: config.request_timeout,
         })

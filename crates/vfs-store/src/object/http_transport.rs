@@ -76,7 +76,7 @@ impl ChangeAttemptRecord {
     async fn record(
         &self,
         response: impl Future<Output = Result<HttpResponse, HttpError>>,
-        has_outcome: Option<BodyCheck>,
+        has_outcome: Option<BodyOutcomeCheck>,
     ) -> Result<HttpResponse, HttpError> {
         let was_doubtful = self.doubtful.swap(true, Ordering::Relaxed);
         let mut is_clear = false;
@@ -176,10 +176,10 @@ fn is_multipart(request: &HttpRequest) -> bool {
 }
 
 /// Function that returns whether the body of a response says what became of a change.
-type BodyCheck = fn(&[u8]) -> bool;
+type BodyOutcomeCheck = fn(&[u8]) -> bool;
 
 /// Returns the check of the body for a request whose change may have failed although the status of the response is a success.
-fn body_check(request: &HttpRequest) -> Option<BodyCheck> {
+fn body_check(request: &HttpRequest) -> Option<BodyOutcomeCheck> {
     match *request.method() {
         // The service begins the response before it has joined the parts of the object.
         Method::POST if is_multipart(request) => Some(is_completion),
@@ -215,21 +215,21 @@ pub(super) enum UnsignedHeaderSupport {
 
 /// Factory of HTTP connections.
 #[derive(Debug)]
-pub(super) struct HttpConnectionFactory {
+pub(super) struct AttemptRecordingConnector {
     /// Whether the service accepts unsigned headers.
     pub(super) unsigned: UnsignedHeaderSupport,
     /// Timeout of one request.
     pub(super) request_timeout: Duration,
 }
 
-impl HttpConnector for HttpConnectionFactory {
+impl HttpConnector for AttemptRecordingConnector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let client = self.client(options).map_err(|source| object_store::Error::Generic { store: "HTTP", source })?;
-        Ok(HttpClient::new(HttpConnection { client, unsigned: self.unsigned }))
+        Ok(HttpClient::new(AttemptRecordingHttpService { client, unsigned: self.unsigned }))
     }
 }
 
-impl HttpConnectionFactory {
+impl AttemptRecordingConnector {
     fn client(&self, options: &ClientOptions) -> Result<reqwest::Client, Box<dyn std::error::Error + Send + Sync>> {
         let option = |key| options.get_config_value(&key).filter(|value| !value.is_empty());
         let is_http_allowed = option(ClientConfigKey::AllowHttp).is_some_and(|value| value == "true");
@@ -270,13 +270,13 @@ fn tls_config() -> Result<ClientConfig, rustls::Error> {
 
 /// HTTP connection that records the attempts of changes.
 #[derive(Debug)]
-struct HttpConnection {
+struct AttemptRecordingHttpService {
     client: reqwest::Client,
     unsigned: UnsignedHeaderSupport,
 }
 
 #[async_trait]
-impl HttpService for HttpConnection {
+impl HttpService for AttemptRecordingHttpService {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let wants_raw_keys = request.extensions().get::<RawKeysMarker>().is_some();
         let change = CHANGE.try_with(ChangeAttemptRecord::clone).ok();

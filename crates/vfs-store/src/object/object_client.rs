@@ -11,7 +11,7 @@ use object_store::{GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectSto
 use super::error::BucketError;
 use super::http_transport::OperationTimeout;
 use super::object_metadata::{FoundObject, MetadataNames, strong_tag};
-use super::repeatable_upload::RepeatableUploads;
+use super::repeatable_upload::RepeatableUploadFactory;
 use crate::store::StoredValue;
 
 /// Maximum size of a value in bytes, which every service supports.
@@ -35,7 +35,7 @@ pub(super) struct ObjectClient {
     pub(super) labels: MetadataNames,
     pub(super) limit: OperationTimeout,
     /// Uploads of staged values; `None` if the completion of an upload cannot be repeated.
-    pub(super) repeatable_uploads: Option<RepeatableUploads>,
+    pub(super) repeatable_uploads: Option<RepeatableUploadFactory>,
 }
 
 /// Kind of precondition that a service checks for a put.

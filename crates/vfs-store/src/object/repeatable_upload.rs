@@ -11,9 +11,9 @@ use object_store::{MultipartId, MultipartUpload, PutMultipartOptions, PutPayload
 
 /// Factory of [`RepeatableUpload`]s.
 #[derive(Clone)]
-pub(super) struct RepeatableUploads(Arc<dyn MultipartStore>);
+pub(super) struct RepeatableUploadFactory(Arc<dyn MultipartStore>);
 
-impl RepeatableUploads {
+impl RepeatableUploadFactory {
     /// Creates a factory of uploads to `service`, which must accept another completion of an upload after a failed one.
     pub(super) fn new(service: impl MultipartStore) -> Self {
         Self(Arc::new(service))
@@ -31,9 +31,9 @@ impl RepeatableUploads {
     }
 }
 
-impl fmt::Debug for RepeatableUploads {
+impl fmt::Debug for RepeatableUploadFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RepeatableUploads")
+        f.write_str("RepeatableUploadFactory")
     }
 }
 

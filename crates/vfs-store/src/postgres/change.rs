@@ -10,7 +10,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::change_parameters::{ConditionParameters, LargeContent, WriteParameters};
 use super::error::{PostgresError, PostgresResult};
-use super::postgres_server::PostgresServer;
+use super::postgres_client::PostgresClient;
 use super::read::CHUNK_BYTES;
 use super::retry::RetryPolicy;
 use super::row_conversion;
@@ -79,7 +79,7 @@ enum TransactionOutcome {
 /// Applies all the `writes` if all the `conditions` hold. Returns `None` if the operation of `record` was applied
 /// before.
 pub(super) async fn change(
-    server: &PostgresServer,
+    server: &PostgresClient,
     channel: &str,
     namespace: &Namespace,
     conditions: &[Condition],
@@ -110,7 +110,7 @@ pub(super) async fn change(
 
 /// Change as it is sent to the server at each attempt.
 struct PostgresChange<'a> {
-    server: &'a PostgresServer,
+    server: &'a PostgresClient,
     channel: &'a str,
     name: &'a str,
     /// Bytes of the [`WriteId`] that all attempts share.

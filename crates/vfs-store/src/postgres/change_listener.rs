@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::AsyncMessage;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::postgres_server::PostgresServer;
+use super::postgres_client::PostgresClient;
 use crate::store::Sequence;
 
 /// Capacity of the queue of notifications. A receiver that lags behind it polls the store.
@@ -46,7 +46,7 @@ pub(super) struct ChangeListener {
 }
 
 impl ChangeListener {
-    pub(super) fn new(server: &PostgresServer, channel: Arc<str>) -> Self {
+    pub(super) fn new(server: &PostgresClient, channel: Arc<str>) -> Self {
         let (sender, _) = broadcast::channel(NOTIFICATION_CAPACITY);
         Self { config: server.config.listener(), tls: server.tls.clone(), channel, sender, task: Mutex::default() }
     }

@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::change_listener::ChangeListener;
 use super::error::{PostgresError, PostgresResult};
-use super::postgres_server::PostgresServer;
+use super::postgres_client::PostgresClient;
 use super::row_conversion;
 use crate::store::{ChangePage, ChangeRecord, Namespace, Sequence};
 
@@ -35,13 +35,13 @@ const WATCH: &str = "INSERT INTO watched (namespace, until) \
 /// Maximum number of changes in a page, whatever limit is requested.
 const MAX_PAGE_SIZE: usize = 10_000;
 
-pub(super) async fn last_sequence(server: &PostgresServer, namespace: &Namespace) -> Result<Sequence> {
+pub(super) async fn last_sequence(server: &PostgresClient, namespace: &Namespace) -> Result<Sequence> {
     let Some(row) = server.row(LAST_SEQUENCE, &[&namespace.as_str()]).await? else { return Ok(Sequence(0)) };
     read_sequence(&row, 0).map(Sequence).map_err(|fault| fault.describe(&server.config))
 }
 
 pub(super) async fn since(
-    server: &PostgresServer,
+    server: &PostgresClient,
     namespace: &Namespace,
     seen: Sequence,
     limit: usize,
@@ -93,7 +93,7 @@ fn unknown_kind() -> Error {
 
 /// Waits until the last change is another one than `seen`.
 pub(super) async fn changed(
-    server: &PostgresServer,
+    server: &PostgresClient,
     listener: &ChangeListener,
     namespace: &Namespace,
     seen: Sequence,

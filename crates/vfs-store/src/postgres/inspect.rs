@@ -9,7 +9,7 @@ use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
 use super::change_parameters::is_searchable;
 use super::error::{PostgresError, PostgresResult};
-use super::postgres_server::PostgresServer;
+use super::postgres_client::PostgresClient;
 use super::read::CHUNK_BYTES;
 use super::statement::{StatementMode, single_row};
 use crate::store::{CheckReport, Namespace, StoreStats};
@@ -35,7 +35,7 @@ const LOGS: &str = "SELECT name FROM namespaces LEFT JOIN ( \
                     WHERE coalesce(last, 0) <> sequence OR coalesce(last - first + 1, 0) <> coalesce(number, 0) \
                         OR coalesce(number, 0) < least(sequence, 4096)";
 
-pub(super) async fn stats(server: &PostgresServer) -> Result<StoreStats> {
+pub(super) async fn stats(server: &PostgresClient) -> Result<StoreStats> {
     let Some(row) = server.row(STATS, &[]).await? else { return Ok(StoreStats::default()) };
     let number = |column| -> PostgresResult<u64> { Ok(row.try_get::<_, i64>(column)?.unsigned_abs()) };
     let stats = || -> PostgresResult<StoreStats> {
@@ -46,7 +46,7 @@ pub(super) async fn stats(server: &PostgresServer) -> Result<StoreStats> {
     stats().map_err(|fault| fault.describe(&server.config))
 }
 
-pub(super) async fn verify(server: &PostgresServer) -> Result<CheckReport> {
+pub(super) async fn verify(server: &PostgresClient) -> Result<CheckReport> {
     let verification = async {
         let mut connection = server.connection().await?;
         let result = verify_snapshot(&mut connection, &server.sending).await;

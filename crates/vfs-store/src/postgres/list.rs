@@ -4,7 +4,7 @@ use tokio_postgres::Row;
 use vfs_core::{Error, Problem, Result, VfsPath};
 
 use super::error::PostgresResult;
-use super::postgres_server::PostgresServer;
+use super::postgres_client::PostgresClient;
 use super::row_conversion;
 use crate::store::{Entry, ListDepth, ListRequest, Namespace, Page, PageToken};
 
@@ -45,13 +45,13 @@ impl<'a> PageStart<'a> {
     }
 }
 
-pub(super) async fn namespaces(server: &PostgresServer) -> Result<Vec<Namespace>> {
+pub(super) async fn namespaces(server: &PostgresClient) -> Result<Vec<Namespace>> {
     let rows = server.rows(NAMESPACES, &[]).await?;
     let read = |row: &Row| -> PostgresResult<Namespace> { Ok(Namespace::parse(row.try_get(0)?)?) };
     rows.iter().map(|row| read(row).map_err(|fault| fault.describe(&server.config))).collect()
 }
 
-pub(super) async fn list(server: &PostgresServer, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
+pub(super) async fn list(server: &PostgresClient, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
     let from = PageStart::parse(request)?;
     let limit = request.limit.clamp(1, MAX_PAGE_SIZE);
     // One row more than the limit shows whether there is another page.

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::error::PostgresResult;
-use super::postgres_server::PostgresServer;
+use super::postgres_client::PostgresClient;
 use super::row_conversion;
 use crate::store::{Key, Namespace, PathStat, StoredMeta, StoredValue};
 
@@ -42,13 +42,13 @@ const GET_MANY: &str = "SELECT path, size, version, created_at, modified_at, dat
                         WHERE files.namespace = (SELECT id FROM namespaces WHERE name = $1) AND path = ANY ($2::text[]) \
                         AND size <= $3";
 
-pub(super) async fn head(server: &PostgresServer, key: &Key) -> Result<Option<StoredMeta>> {
+pub(super) async fn head(server: &PostgresClient, key: &Key) -> Result<Option<StoredMeta>> {
     let found = server.row(HEAD, &[&key.namespace.as_str(), &key.path.as_str()]).await?;
     let Some(row) = found else { return Ok(None) };
     row_conversion::read_meta(&row, 0).map_err(|fault| fault.describe(&server.config))
 }
 
-pub(super) async fn get(server: &PostgresServer, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
+pub(super) async fn get(server: &PostgresClient, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
     // This bound is larger than any value, and small enough that no sum in the query overflows.
     let bounded = |at: u64| i64::try_from(at).unwrap_or(i64::MAX).min(1 << 40);
     let range = range.map_or(0..bounded(u64::MAX), |range| bounded(range.start)..bounded(range.end));
@@ -65,7 +65,7 @@ pub(super) async fn get(server: &PostgresServer, key: &Key, range: Option<Range<
 }
 
 pub(super) async fn stat_many(
-    server: &PostgresServer,
+    server: &PostgresClient,
     namespace: &Namespace,
     paths: &[VfsPath],
 ) -> Result<Vec<PathStat>> {
@@ -79,7 +79,7 @@ pub(super) async fn stat_many(
 
 /// Returns the values of at most one chunk; the caller reads larger ones individually.
 pub(super) async fn get_many(
-    server: &PostgresServer,
+    server: &PostgresClient,
     namespace: &Namespace,
     paths: &[VfsPath],
     max_size: u64,

@@ -9,7 +9,7 @@ use vfs_core::{Error, ErrorKind};
 
 use super::config::PostgresConfig;
 use super::error::{PostgresError, PostgresResult};
-use super::postgres_server::{ANSWER_GRACE_TIMEOUT, PostgresServer};
+use super::postgres_client::{ANSWER_GRACE_TIMEOUT, PostgresClient};
 use super::statement::single_row;
 
 /// Migrations from each schema version to the next; the first creates the tables in an empty schema.
@@ -49,7 +49,7 @@ struct SchemaState {
 
 /// Creates or migrates the schema, also if other processes do so at the same time. Returns whether it has a search
 /// index.
-pub(super) async fn prepare(server: &PostgresServer, connection: &mut Object) -> PostgresResult<bool> {
+pub(super) async fn prepare(server: &PostgresClient, connection: &mut Object) -> PostgresResult<bool> {
     let config = &server.config;
     let is_prepared = async {
         let found = read_state(connection, config).await?;

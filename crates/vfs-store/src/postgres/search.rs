@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use vfs_core::{CaseMode, Result, VfsPath};
 
 use super::error::PostgresError;
-use super::postgres_server::PostgresServer;
+use super::postgres_client::PostgresClient;
 use super::row_conversion;
 use super::statement::ParameterRef;
 use crate::store::{CandidateKeys, Namespace, TextQuery};
@@ -27,7 +27,7 @@ const COMMON_THRESHOLD: i64 = 8;
 const MAX_SCANNED_TEXTS: usize = 8;
 
 pub(super) async fn candidates(
-    server: &PostgresServer,
+    server: &PostgresClient,
     namespace: &Namespace,
     prefix: &VfsPath,
     query: &TextQuery,
@@ -48,17 +48,17 @@ pub(super) async fn candidates(
         let patterns: Vec<_> = patterns.iter().map(|pattern| pattern as ParameterRef<'_>).collect();
         let max_contents = if is_sensitive { query.max_candidates.min(MAX_RECHECKS) } else { query.max_candidates };
         match lookup.find(TextPredicate::Like, &patterns, max_contents).await? {
-            LookupOutcome::Files(files) => return Ok(Some(files)),
-            LookupOutcome::TooManyContents => {}
-            LookupOutcome::TooManyFiles => return Ok(None),
+            CandidateLookupOutcome::Files(files) => return Ok(Some(files)),
+            CandidateLookupOutcome::TooManyContents => {}
+            CandidateLookupOutcome::TooManyFiles => return Ok(None),
         }
     }
     if !can_scan {
         return Ok(None);
     }
     match lookup.find(TextPredicate::Contains, &bytes, query.max_candidates).await? {
-        LookupOutcome::Files(files) => Ok(Some(files)),
-        LookupOutcome::TooManyContents | LookupOutcome::TooManyFiles => Ok(None),
+        CandidateLookupOutcome::Files(files) => Ok(Some(files)),
+        CandidateLookupOutcome::TooManyContents | CandidateLookupOutcome::TooManyFiles => Ok(None),
     }
 }
 
@@ -82,7 +82,7 @@ impl TextPredicate {
 }
 
 /// Outcome of one lookup.
-enum LookupOutcome {
+enum CandidateLookupOutcome {
     Files(CandidateKeys),
     TooManyContents,
     TooManyFiles,
@@ -90,7 +90,7 @@ enum LookupOutcome {
 
 /// Lookup of at most `max_candidates` files at and below `prefix`.
 struct CandidateLookup<'a> {
-    server: &'a PostgresServer,
+    server: &'a PostgresClient,
     namespace: &'a Namespace,
     prefix: &'a VfsPath,
     max_candidates: usize,
@@ -138,24 +138,24 @@ impl CandidateLookup<'_> {
         predicate: TextPredicate,
         texts: &[ParameterRef<'_>],
         max_contents: usize,
-    ) -> Result<LookupOutcome> {
+    ) -> Result<CandidateLookupOutcome> {
         let (name, at) = (self.namespace.as_str(), self.prefix.as_str());
         let (start, end) = row_conversion::range_below(self.prefix);
         let mut parameters: Vec<ParameterRef<'_>> = vec![&name, &at, &start, &end];
         parameters.extend(texts);
         let rows = self.server.rows_planned(&self.query(predicate, texts.len(), max_contents), &parameters).await?;
         if rows.len() > self.max_candidates {
-            return Ok(LookupOutcome::TooManyFiles);
+            return Ok(CandidateLookupOutcome::TooManyFiles);
         }
         let mut files = CandidateKeys::with_capacity(rows.len());
         for row in rows {
             let path: Option<&str> =
                 row.try_get(0).map_err(|error| PostgresError::from(error).describe(&self.server.config))?;
-            let Some(path) = path else { return Ok(LookupOutcome::TooManyContents) };
+            let Some(path) = path else { return Ok(CandidateLookupOutcome::TooManyContents) };
             // An invalid path cannot be read either; a listing reports it.
             files.extend(VfsPath::parse(path).ok());
         }
-        Ok(LookupOutcome::Files(files))
+        Ok(CandidateLookupOutcome::Files(files))
     }
 
     /// Returns the query for `text_count` texts. It selects the contents that satisfy the predicate or are not text,

@@ -9,7 +9,7 @@ use vfs_core::{Error, ErrorKind, Result};
 use super::PostgresStore;
 use super::change::MAKE_NAMESPACE;
 use super::error::PostgresResult;
-use super::postgres_server::PostgresServer;
+use super::postgres_client::PostgresClient;
 use super::read::CHUNK_BYTES;
 use super::statement::ParameterRef;
 use crate::store::{Key, StagedContent, Staging, StagingToken};
@@ -83,7 +83,7 @@ const CLAIM: &str = "WITH found AS ( \
 
 /// Takes a content out of the staged ones, and returns its number for the file.
 pub(super) async fn claim(
-    server: &PostgresServer,
+    server: &PostgresClient,
     connection: &Object,
     namespace: i64,
     staged: &StagedContent,
@@ -101,7 +101,7 @@ pub(super) async fn claim(
 ///
 /// A failure does not affect the content of the caller, as the statement is a transaction of its own. There is one attempt, so that
 /// the caller does not wait for locks of others again and again; the next part or content continues the removal.
-async fn remove_abandoned(server: &PostgresServer, max_chunks: i64) {
+async fn remove_abandoned(server: &PostgresClient, max_chunks: i64) {
     if let Err(fault) = server.rows_once(REMOVE_ABANDONED, &[&max_chunks]).await {
         tracing::warn!(?fault, "chunks of an abandoned content are left in the database");
     }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use vfs_core::{Error, Result};
 
 use super::config::RedisConfig;
-use super::error::{RecoveryAction, RequestError};
+use super::error::{RequestError, RetryDecision};
 use super::retention_times::RECEIPT_TTL;
 
 const MIN_BACKOFF: Duration = Duration::from_millis(10);
@@ -132,7 +132,7 @@ impl RedisClient {
                 first_sent.get_or_insert(attempt_start);
             }
             let is_repeatable = first_sent.is_none_or(|sent| sent.elapsed() + pause < MAX_REPEAT_TIME);
-            if fault.recovery_action() == RecoveryAction::Fail || !has_time || !is_repeatable {
+            if fault.recovery_action() == RetryDecision::Fail || !has_time || !is_repeatable {
                 return Err(fault.into_error(&self.address, attempt));
             }
             tracing::debug!(server = self.address, ?fault, "a request to Redis is repeated");

@@ -24,7 +24,7 @@ pub(super) enum RequestError {
 
 /// Reaction to a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RecoveryAction {
+pub(super) enum RetryDecision {
     Fail,
     /// Retry on the same connection or, with [`RequestError::breaks_connection`], on a new one.
     Retry,
@@ -52,10 +52,10 @@ impl RequestError {
         }
     }
 
-    pub(super) fn recovery_action(&self) -> RecoveryAction {
+    pub(super) fn recovery_action(&self) -> RetryDecision {
         match self {
             RequestError::ConnectionLost(_) | RequestError::ResponseTimeout(_) | RequestError::ConnectTimeout(_) => {
-                RecoveryAction::Retry
+                RetryDecision::Retry
             }
             RequestError::Connect(error) | RequestError::Rejected(error) => {
                 let is_transient = is_no_reply(error)
@@ -63,7 +63,7 @@ impl RequestError {
                         code(error).as_str(),
                         "READONLY" | "LOADING" | "BUSY" | "MASTERDOWN" | "TRYAGAIN" | "CLUSTERDOWN"
                     );
-                if is_transient { RecoveryAction::Retry } else { RecoveryAction::Fail }
+                if is_transient { RetryDecision::Retry } else { RetryDecision::Fail }
             }
         }
     }

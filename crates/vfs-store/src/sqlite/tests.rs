@@ -2,7 +2,7 @@
 
 mod beside_memory;
 mod faults;
-mod operations;
+mod maintenance;
 mod search;
 mod sharing;
 

@@ -4,8 +4,8 @@ use vfs_core::snapshots::SnapshotDiffResult;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
 use super::backend::OverlayBackend;
+use super::commit_executor::CommitExecutor;
 use super::commit_plan::{CommitConflict, PlannedChange, file_change, plan};
-use super::commit_steps::CommitExecutor;
 use super::overlay_persistence::commit_recovery::CommitOwner;
 use super::overlay_persistence::overlay_manifest_file::at_root;
 use super::overlay_state::OverlayState;

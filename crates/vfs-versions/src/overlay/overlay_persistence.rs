@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use vfs_core::{Backend, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest};
 
-use self::overlay_manifest::{CommitHeader, CommitRecord, CommitStep, OverlayManifest, random_id};
+use self::overlay_manifest::{CommitHeader, CommitStep, OngoingCommit, OverlayManifest, random_id};
 use self::overlay_manifest_file::{OverlayManifestFile, PersistenceScope};
 use super::commit_plan::PlannedChange;
 use super::overlay_state::OverlayState;
@@ -117,7 +117,7 @@ impl OverlayPersistence {
             steps.push(CommitStep { path, before, before_content, after });
         }
         let id = random_id();
-        record.commit = Some(CommitRecord { phase: CommitHeader { id, is_rolling_back: false }, steps });
+        record.commit = Some(OngoingCommit { phase: CommitHeader { id, is_rolling_back: false }, steps });
         self.file.write(cx, record).await?;
         self.file.own_commit = Some(id);
         Ok(())

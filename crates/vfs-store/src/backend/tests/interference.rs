@@ -280,6 +280,7 @@ async fn an_incomplete_rollback_is_reported_and_loses_nothing() {
 async fn a_streamed_file_that_is_withdrawn_for_another_is_a_conflict() {
     let store = MemoryStore::single_valued();
     let (files, probe) = super::probed(store.clone());
+    probe.add_staging();
     let mut writer = files.open_writer(&cx(), OpenWriterRequest::new(path("/f"))).await.expect("it is opened");
     for _ in 0..2 {
         writer.write(Bytes::from(vec![b'x'; STAGED_PART_BYTES])).await.expect("it is written");

@@ -14,7 +14,7 @@ const OTHERS: &str = "(others)/";
 
 /// What was found below a directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct MatchCounts {
     pub(super) files: u64,
     pub(super) matches: u64,
 }
@@ -25,7 +25,7 @@ pub(super) struct CountsByDirectory<'a> {
     path: &'a VfsPath,
     depth: usize,
     /// What was found, by the path below `path`; that of a directory ends in `/`.
-    counts: BTreeMap<String, Counts>,
+    counts: BTreeMap<String, MatchCounts>,
 }
 
 impl<'a> CountsByDirectory<'a> {
@@ -48,10 +48,10 @@ impl<'a> CountsByDirectory<'a> {
 
     /// Returns at most `limit` lines in at most `max_bytes`, made by `line`: of the deepest level of directories at which all fit, or of
     /// the first ones.
-    pub(super) fn lines(&self, limit: u64, max_bytes: usize, line: impl Fn(&str, Counts) -> String) -> Page {
+    pub(super) fn lines(&self, limit: u64, max_bytes: usize, line: impl Fn(&str, MatchCounts) -> String) -> Page {
         let mut page = Page::new(max_bytes);
         for depth in (1..=self.depth).rev() {
-            let mut counts: BTreeMap<&str, Counts> = BTreeMap::new();
+            let mut counts: BTreeMap<&str, MatchCounts> = BTreeMap::new();
             for (key, found) in &self.counts {
                 let sum = counts.entry(prefix(key, depth)).or_default();
                 sum.files += found.files;

@@ -8,7 +8,7 @@ use vfs_core::operation::OperationClass;
 use vfs_core::search::{CaseMode, GrepMatch, GrepOutput, GrepSummary, LineKind, Pattern};
 use vfs_core::{Error, GrepEvent, GrepRequest, Problem, VfsPath};
 
-use super::counts_by_directory::{Counts, CountsByDirectory};
+use super::counts_by_directory::{CountsByDirectory, MatchCounts};
 use super::enclosing_lines::{EnclosingDefinitions, enclosing_lines};
 use super::list::left_out;
 use super::page::{in_one_line, numbers};
@@ -350,7 +350,7 @@ impl SearchAction {
         request.pattern = Pattern::Regex(pattern.clone());
         // An expression that does not compile is no hint.
         Ok(match count(scope, request, |_, _| {}).await {
-            Ok((Counts { files, matches }, _, _)) if matches > 0 => {
+            Ok((MatchCounts { files, matches }, _, _)) if matches > 0 => {
                 let (matches, files) = (with_count(matches, LINE), with_count(files, "file"));
                 format!(
                     "{text}\nThe pattern is literal text; as a regular expression (regex=true) it has {matches} in {files}."
@@ -366,9 +366,9 @@ async fn count(
     scope: &CallScope<'_>,
     request: GrepRequest,
     mut add: impl FnMut(&VfsPath, u64),
-) -> Result<(Counts, GrepSummary, Vec<Problem>), Error> {
+) -> Result<(MatchCounts, GrepSummary, Vec<Problem>), Error> {
     let mut events = scope.backend.grep_stream(scope.cx.clone(), request);
-    let (mut total, mut problems) = (Counts::default(), Vec::new());
+    let (mut total, mut problems) = (MatchCounts::default(), Vec::new());
     while let Some(event) = events.next().await {
         match event? {
             GrepEvent::File(file) => {

@@ -3,7 +3,7 @@
 use vfs_core::{Backend, OpContext, Result};
 
 use super::OverlayPersistence;
-use super::overlay_manifest::{CommitRecord, CommitStep, OverlayManifest};
+use super::overlay_manifest::{CommitStep, OngoingCommit, OverlayManifest};
 use super::overlay_manifest_file::at_root;
 use crate::content_store::ObjectId;
 use crate::overlay::base_access::{BaseEntry, base_entry, changed_since, make_room, remove_emptied, replace_in_base};
@@ -28,7 +28,7 @@ impl OverlayPersistence {
             record = record.with_rollback(false);
             self.file.write(cx, record.clone()).await.map_err(at_root)?;
         }
-        let OverlayManifest { commit: Some(CommitRecord { steps, .. }), hidden, .. } = record else {
+        let OverlayManifest { commit: Some(OngoingCommit { steps, .. }), hidden, .. } = record else {
             return Ok(None);
         };
         let (_, contents) = self.file.contents()?;

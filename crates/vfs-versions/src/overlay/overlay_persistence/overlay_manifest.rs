@@ -27,12 +27,12 @@ pub(super) struct OverlayManifest {
     #[serde(rename = "gone")]
     pub(super) hidden: BTreeSet<VfsPath>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) commit: Option<CommitRecord>,
+    pub(super) commit: Option<OngoingCommit>,
 }
 
 /// A commit in progress.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct CommitRecord {
+pub(super) struct OngoingCommit {
     #[serde(flatten)]
     pub(super) phase: CommitHeader,
     pub(super) steps: Vec<CommitStep>,

@@ -8,7 +8,7 @@ use super::BucketStore;
 use super::key_layout::{KeyLayout, ParsedKey, foreign_object_problem};
 use super::list::ObjectScan;
 use super::list_xml::ListedObject;
-use crate::admin::report_problems::operator_problem;
+use crate::admin::operator_problem::operator_problem;
 use crate::admin::stats::count_values;
 use crate::store::{CheckReport, Inspect, Key, StoreStats};
 

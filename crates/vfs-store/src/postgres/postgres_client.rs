@@ -21,7 +21,7 @@ use super::tls;
 pub(super) const ANSWER_GRACE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Server with a pool of connections.
-pub(super) struct PostgresServer {
+pub(super) struct PostgresClient {
     pub(super) config: PostgresConfig,
     pub(super) tls: MakeRustlsConnect,
     pub(super) sending: StatementMode,
@@ -29,7 +29,7 @@ pub(super) struct PostgresServer {
     writers: Semaphore,
 }
 
-impl PostgresServer {
+impl PostgresClient {
     /// Creates the pool without connecting.
     pub(super) fn new(config: PostgresConfig) -> Result<Self> {
         config.check()?;
@@ -126,8 +126,8 @@ impl PostgresServer {
     }
 }
 
-impl fmt::Debug for PostgresServer {
+impl fmt::Debug for PostgresClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresServer").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("PostgresClient").field("config", &self.config).finish_non_exhaustive()
     }
 }

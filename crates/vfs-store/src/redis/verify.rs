@@ -11,7 +11,7 @@ use super::RedisStore;
 use super::connection::{RedisRequest, start};
 use super::reply::{self, ReplyParts};
 use crate::admin::check::check_values;
-use crate::admin::report_problems::{operator_problem, place};
+use crate::admin::operator_problem::{operator_problem, place};
 use crate::admin::stats::count_values;
 use crate::store::{CheckReport, Inspect, ListRequest, Namespace, StoreStats, version_of};
 
