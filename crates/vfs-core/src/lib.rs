@@ -12,7 +12,7 @@
 //! The root has what most callers and every backend need: the traits, the requests and results of [`Backend`], and the types in all
 //! of them. The rest is in modules by theme, such as [`search`] for the options of searches, [`shell`] for commands and [`operation`]
 //! for code that treats all operations alike. Implementers of backends find helpers in [`tree`], [`change_log`], [`output`],
-//! [`timer`] and [`buffer`].
+//! [`timer`], [`fallible_alloc`] and [`part_buffer`].
 //!
 //! # Requests and results
 //!

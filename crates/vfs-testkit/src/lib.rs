@@ -10,7 +10,7 @@
 //! * [`ReturnedUpdateApplier`] maintains an agent's state around a backend that returns its changes instead of making them.
 //! * [`CallCounter`] counts the operations of the backend that it wraps.
 //! * [`WithFakeFacets`] adds a shell that starts no process, and a change feed with one event.
-//! * [`harness`] is the basis for laws of another kind. The laws of stores are in the crate `vfs-store-testkit`.
+//! * [`law_runner`] is the basis for laws of another kind. The laws of stores are in the crate `vfs-store-testkit`.
 //! * [`LawTier`] determines which targets run a law by default; with `VFS_LAWS=all` in the environment, all of them run all
 //!   laws.
 //! * [`server_port`] finds a port for a server that a test starts.

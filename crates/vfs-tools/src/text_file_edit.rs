@@ -1,4 +1,4 @@
-//! ResultChanges of the text of a file that lose no change of another caller.
+//! Changes of the text of a file that lose no change of another caller.
 
 use vfs_core::error::ErrorDetail;
 use vfs_core::operation::UnaryRequest as _;
