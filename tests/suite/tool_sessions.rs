@@ -75,6 +75,11 @@ fn neither_a_pattern_nor_a_delete_passes_by_the_read_before_an_edit() {
         ("write", json!({ "path": "/image", "content": "", "mode": "overwrite" })),
         ("manage", json!({ "delete": ["/b"] })),
         ("manage", json!({ "move": [{ "from": "/app", "to": "/old" }], "delete": ["/old/[slug]/a"] })),
+        ("manage", json!({ "move": [{ "from": "/b", "to": "/old/b" }], "delete": ["/old"], "recursive": true })),
+        (
+            "manage",
+            json!({ "move": [{ "from": "/b", "to": "/c" }, { "from": "/image", "to": "/b" }], "delete": ["/b"] }),
+        ),
     ] {
         assert_eq!(call(&tools, name, &arguments).failure, Some(FailureKind::NotRead), "{name} {arguments}");
     }

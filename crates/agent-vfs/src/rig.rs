@@ -16,14 +16,14 @@
 //! # Errors
 //!
 //! A failed call is a [`ToolExecutionError`] with the text of its outcome, which rig shows to the model as the result, and the run goes
-//! on. The code is that of the [`ErrorKind`], or `unknown_tool`, `invalid_arguments` or `command_failed`; the error is retryable if the
+//! on. The code is that of the [`ErrorKind`], or `not_read`, `invalid_arguments` or `command_failed`; the error is retryable if the
 //! kind is temporary. The kinds of rig are:
 //!
 //! | rig | failure |
 //! |---|---|
 //! | [`InvalidArgs`](ToolErrorKind::InvalidArgs) | an argument is missing or cannot be read; `invalid_argument`, `invalid_path`, `invalid_pattern` |
 //! | [`NotFound`](ToolErrorKind::NotFound) | `not_found` |
-//! | [`PermissionDenied`](ToolErrorKind::PermissionDenied) | `permission_denied`, `path_escape`; as a refusal, `policy_denied` and `approval_required` |
+//! | [`PermissionDenied`](ToolErrorKind::PermissionDenied) | `permission_denied`, `path_escape`; as a refusal, `policy_denied`, `approval_required` and a file that was not read |
 //! | [`Timeout`](ToolErrorKind::Timeout), [`Cancelled`](ToolErrorKind::Cancelled) | `timeout`, `cancelled` |
 //! | [`Provider`](ToolErrorKind::Provider) | `unavailable` |
 //! | [`Other`](ToolErrorKind::Other) | any other kind, and a command that failed |
@@ -122,9 +122,9 @@ fn error_of(failure: FailureKind, text: String) -> ToolExecutionError {
         FailureKind::Backend(kind) => {
             return backend_error(kind, text).with_code(kind.code()).with_retryable(kind.is_temporary());
         }
-        FailureKind::UnknownTool => (ToolExecutionError::not_found(text), "unknown_tool"),
         FailureKind::InvalidArguments => (ToolExecutionError::invalid_args(text), "invalid_arguments"),
         FailureKind::Command => (ToolExecutionError::other(text), "command_failed"),
+        FailureKind::NotRead => (ToolExecutionError::refused(text), "not_read"),
         _ => (ToolExecutionError::other(text), "other"),
     };
     error.with_code(code).with_retryable(false)

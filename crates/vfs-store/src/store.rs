@@ -39,7 +39,8 @@ pub use self::values::{
 /// * A change is a compare-and-swap: of concurrent writers that expect the same version, one gets [`PutOutcome::Applied`].
 /// * A store has no directories: `/a` and `/a/b` may both exist. Only [`list`](Self::list) treats `/` as a separator.
 /// * If the connection is lost before an answer, the store finds out by the [`WriteId`] or by other state of the server whether the
-///   change was applied. If it was not, the store repeats it or returns `unavailable`. If the future of a change is dropped, the change may be applied or not.
+///   change was applied. If it was not, the store repeats it or returns `unavailable`. If the future of a change is dropped, the
+///   change may be applied or not.
 /// * Every [`VfsPath`] is a valid path; paths are compared byte by byte.
 ///
 /// # Errors

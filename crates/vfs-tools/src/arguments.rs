@@ -136,21 +136,4 @@ impl Arguments {
             _ => &[],
         }
     }
-
-    /// Returns whether a path is in `directory`, or a text, such as a glob, begins with it.
-    pub(crate) fn name_directory(&self, directory: &VfsPath) -> bool {
-        self.values.values().any(|argument| argument.names_directory(directory))
-    }
-}
-
-impl Argument {
-    fn names_directory(&self, directory: &VfsPath) -> bool {
-        match self {
-            Self::Text(text) => text.trim_start_matches('/').starts_with(directory.relative()),
-            Self::Path(path) => path.starts_with(directory),
-            Self::List(list) => list.iter().any(|argument| argument.names_directory(directory)),
-            Self::Object(object) => object.name_directory(directory),
-            Self::Boolean(_) | Self::Integer(_) => false,
-        }
-    }
 }

@@ -90,7 +90,8 @@ impl Tool {
             Err(error) => return ToolOutcome::failed(FailureKind::InvalidArguments, error.for_model()),
         };
         let setup = &*self.setup;
-        let backend = setup.backend_for(&arguments);
+        let effect = action.effect();
+        let backend = setup.backend_for(&effect.paths);
         let scope = CallScope { backend, cx, session: &setup.session, setup, id, max_characters };
         if let Some(refused) = scope.refuse_unread(action.changes()).await {
             return refused;

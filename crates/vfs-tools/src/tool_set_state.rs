@@ -7,7 +7,6 @@ use vfs_core::backend::MutationMode;
 use vfs_core::{Backend, Error, ErrorKind, Layer as _, OpContext, Result, VfsPath};
 use vfs_layers::ReadOnly;
 
-use crate::arguments::Arguments;
 use crate::large_text::{LargeText, LargeTextSource, cut, start_and_end};
 use crate::outcome::{MAX_ERROR_CHARACTERS, Part, ToolOutcome};
 use crate::result_store::ResultStore;
@@ -97,10 +96,10 @@ impl ToolSetState {
         self.stored_results.is_some()
     }
 
-    /// Returns the backend for a call: the files, in which stored results appear only if an argument names their directory.
-    pub(crate) fn backend_for(&self, arguments: &Arguments) -> &dyn Backend {
+    /// Returns the backend for a call with these paths: the files, which see stored results only in a call that names their directory.
+    pub(crate) fn backend_for(&self, paths: &[VfsPath]) -> &dyn Backend {
         match &self.stored_results {
-            Some(results) if arguments.name_directory(&self.format.directory) => &*results.mounted,
+            Some(results) if paths.iter().any(|path| path.starts_with(&self.format.directory)) => &*results.mounted,
             _ => &*self.files,
         }
     }

@@ -95,11 +95,11 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
         (Ok(PutOutcome::Applied(stored)), has_room) => {
             let removed = steady.delete(path, &Precondition::Version(stored.version)).await;
             let _removed = removed.map_err(|error| of_partial_change(error, path))?;
-            match has_room {
-                // The put has consumed the staged content, so that it cannot be put again once the other file is gone.
-                Ok(_) if is_staged => Err(withdrawn(path)),
-                has_room => has_room.map(|_| PutOutcome::PreconditionFailed(None)),
+            // The put has consumed the staged content, so that it cannot be put again if the other file is gone by now.
+            if has_room.is_ok() && is_staged && self::has_room(&steady, path).await? {
+                return Err(withdrawn(path));
             }
+            has_room.map(|_| PutOutcome::PreconditionFailed(None))
         }
         (Err(error), Ok(false)) => {
             if let Err(cause) = remove_if_sent(&steady, path, &sent).await {

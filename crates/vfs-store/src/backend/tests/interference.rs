@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::executor::block_on;
 use futures::future::join_all;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, ErrorKind, OpenWriterRequest, RenameRequest, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, Error, ErrorKind, OpenWriterRequest, RenameRequest, WriteMode, WriteRequest,
 };
 
 use super::rollback::{contents, stage};
@@ -277,7 +277,15 @@ async fn an_incomplete_rollback_is_reported_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_streamed_file_that_is_withdrawn_for_another_is_a_conflict() {
+async fn a_streamed_file_that_is_withdrawn_for_another_one_is_a_conflict_once_that_is_gone() {
+    for (is_removed, kind) in [(true, ErrorKind::Conflict), (false, ErrorKind::IsADirectory)] {
+        let error = commit_beside_another_file(is_removed).await;
+        assert_eq!((error.kind(), error.path()), (kind, Some("/f")), "{error}");
+    }
+}
+
+/// Commits a streamed file in whose way another file is created meanwhile, and returns the error.
+async fn commit_beside_another_file(is_removed: bool) -> Error {
     let store = MemoryStore::single_valued();
     let (files, probe) = super::probed(store.clone());
     probe.add_staging();
@@ -289,11 +297,11 @@ async fn a_streamed_file_that_is_withdrawn_for_another_is_a_conflict() {
     let other = store.clone();
     probe.before(move |name, count| match (name, count) {
         ("put", 1) => put(&other, "/f/below", "below\n"),
-        ("delete", 1) => remove(&other, "/f/below"),
+        ("delete", 1) if is_removed => remove(&other, "/f/below"),
         _ => {}
     });
-    // The staged content was that of the withdrawn file, and is gone with it.
     let error = writer.commit().await.expect_err("another file was in its way");
-    assert_eq!((error.kind(), error.path()), (ErrorKind::Conflict, Some("/f")), "{error}");
-    assert_eq!(contents(&store).await, owned(&[]));
+    let left: &[(&str, &str)] = if is_removed { &[] } else { &[("/f/below", "below\n")] };
+    assert_eq!(contents(&store).await, owned(left));
+    error
 }

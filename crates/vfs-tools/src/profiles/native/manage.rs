@@ -108,9 +108,9 @@ impl Action for ManageAction {
     }
 
     fn changes(&self) -> Vec<VfsPath> {
-        let deleted = self.steps.iter().filter_map(|step| match step {
-            ManageStep::Delete(path, _) => Some(self.path_before_moves(path)),
-            ManageStep::Move(..) | ManageStep::Copy(..) => None,
+        let deleted = self.steps.iter().flat_map(|step| match step {
+            ManageStep::Delete(path, _) => self.paths_before_moves(path),
+            ManageStep::Move(..) | ManageStep::Copy(..) => Vec::new(),
         });
         deleted.collect()
     }
@@ -184,15 +184,22 @@ impl ManageReport {
 }
 
 impl ManageAction {
-    /// Returns where the file is before the call that is at `path` after its moves.
-    fn path_before_moves(&self, path: &VfsPath) -> VfsPath {
-        let moves = self.steps.iter().rev().filter_map(|step| match step {
-            ManageStep::Move(from, to) => Some((from, to)),
-            ManageStep::Copy(..) | ManageStep::Delete(..) => None,
-        });
-        moves.fold(path.clone(), |path, (from, to)| {
-            path.strip_prefix(to).and_then(|below| from.join(below).ok()).unwrap_or(path)
-        })
+    /// Returns where the files are before the call that are at or below `path` after its moves.
+    fn paths_before_moves(&self, path: &VfsPath) -> Vec<VfsPath> {
+        let mut before = vec![path.clone()];
+        for step in self.steps.iter().rev() {
+            let ManageStep::Move(from, to) = step else { continue };
+            let is_below = before.iter().any(|path| to.starts_with(path));
+            for path in &mut before {
+                if let Some(source) = path.strip_prefix(to).and_then(|below| from.join(below).ok()) {
+                    *path = source;
+                }
+            }
+            if is_below {
+                before.push(from.clone());
+            }
+        }
+        before
     }
 
     /// Performs the steps up to the first failure.

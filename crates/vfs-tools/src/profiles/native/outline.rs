@@ -94,8 +94,9 @@ pub(super) async fn symbol(scope: &CallScope<'_>, path: &VfsPath, symbol: &str) 
         let next = &found[found.len() - left];
         shown.push_str(&format!("[{left} more of this name, the next at line {}]\n", next.lines.start()));
     }
+    let header = header_of_version(scope.session, &read);
     scope.session.show(path, &read.version, None);
-    Ok(ResultText { text: format!("{} {}", header_of_version(scope.session, &read), shown.trim_end()), is_truncated })
+    Ok(ResultText { text: format!("{header} {}", shown.trim_end()), is_truncated })
 }
 
 async fn whole(scope: &CallScope<'_>, path: &VfsPath) -> Result<ReadResult, Error> {

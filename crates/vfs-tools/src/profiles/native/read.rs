@@ -224,9 +224,10 @@ impl ReadAction {
         let first = result.bytes.start + before;
         let next = first + text.len() as u64;
         let version = short_version(&result.version);
+        let note = change_note(scope.session, &result);
         scope.session.show(&self.path, &result.version, None);
-        let mut shown =
-            format!("{} bytes {first}-{} of {} {version}\n{text}", self.path, next.saturating_sub(1), result.size);
+        let last = next.saturating_sub(1);
+        let mut shown = format!("{} bytes {first}-{last} of {} {version}{note}\n{text}", self.path, result.size);
         let is_truncated = next < result.size && !text.is_empty();
         if is_truncated {
             shown.push_str(&format!("\n[more: bytes=\"{next}-\"]"));
