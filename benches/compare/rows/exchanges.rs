@@ -65,7 +65,7 @@ fn exchange(lab: &Lab, tasks: &[Task]) -> Result<Contest> {
         (ours, theirs) = (native.traffic, batch.traffic);
     }
     say(format_args!("    native: {ours:?}; batch: {theirs:?}"));
-    // The next calls would have the same sizes.
+    // The next calls would have the same sizes, except for the durations of commands.
     let side = |traffic: Traffic| {
         move || Ok(Sample { exchanged: (traffic.sent + traffic.received) as f64, ..Sample::default() })
     };
@@ -145,7 +145,7 @@ fn linux(lab: &Lab, _: &str) -> Result<PathBuf> {
     lab.linux()
 }
 
-const CALLED: &str = "find_get_task_by_vpid";
+const CALLEE: &str = "find_get_task_by_vpid";
 /// The file of its definition.
 const DEFINITION: &str = "/kernel/pid.c";
 /// Lines before a call that show the function around it.
@@ -153,9 +153,9 @@ const LINES_BEFORE: u64 = 20;
 
 const CALLERS: Task = Task {
     files: linux,
-    native: |tools| tools.call("search", json!({ "pattern": CALLED })).map(drop),
+    native: |tools| tools.call("search", json!({ "pattern": CALLEE })).map(drop),
     batch: |batch| {
-        let found = batch.grep(json!({ "op": "grep", "pattern": CALLED }))?;
+        let found = batch.grep(json!({ "op": "grep", "pattern": CALLEE }))?;
         let calls = found.iter().filter(|found| found.path.as_str() != DEFINITION);
         for call in calls.filter(|call| call.path.as_str().ends_with(".c")) {
             let offset = call.line.saturating_sub(LINES_BEFORE);
@@ -166,7 +166,7 @@ const CALLERS: Task = Task {
 };
 
 /// The directory of L that is copied for changes of many files.
-const CHANGED: &str = "kernel";
+const EDITED_DIRECTORY: &str = "kernel";
 /// On 25 lines of 14 files there.
 const OLD: &str = "housekeeping_cpumask";
 const NEW: &str = "housekeeping_cpus";
@@ -174,7 +174,7 @@ const NEW: &str = "housekeeping_cpus";
 /// Returns a copy of a directory of L.
 fn copy(lab: &Lab, name: &str) -> Result<PathBuf> {
     let root = lab.scratch(name)?;
-    checked(Command::new("cp").arg("-r").arg(lab.linux()?.join(CHANGED)).arg(&root))?;
+    checked(Command::new("cp").arg("-r").arg(lab.linux()?.join(EDITED_DIRECTORY)).arg(&root))?;
     Ok(root)
 }
 

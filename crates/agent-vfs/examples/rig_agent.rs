@@ -45,9 +45,9 @@ const MANUAL: &str = "\
 A request has a body of at most 1 MiB (`MAX_BODY`).
 ";
 
-const TASK: &str = "Call MAX_BODY what it is, MAX_BODY_BYTES, and allow 2 MiB. Keep the manual right.";
+const TASK: &str = "Rename MAX_BODY to MAX_BODY_BYTES, and allow 2 MiB. Keep the manual right.";
 
-/// What a model answers with: the calls of one turn, or that it is done.
+/// A turn of the scripted model: calls of tools, or its last answer.
 enum Turn {
     Calls(Vec<(&'static str, Value)>),
     Done(&'static str),
@@ -137,7 +137,7 @@ impl AgentHook for CallPrinter {
             println!("\n> {name} {args}\n{}", result.output().render());
             if let Some(error) = result.error() {
                 let code = error.code().unwrap_or_default().to_owned();
-                println!("(rig has it as an error of the kind {}, with the code {code})", error.kind());
+                println!("(rig's error kind: {}, code: {code})", error.kind());
                 self.error_codes.lock().unwrap_or_else(PoisonError::into_inner).push(code);
             }
         }

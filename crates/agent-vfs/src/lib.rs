@@ -180,7 +180,7 @@
 //!
 //! # Tools of a model
 //!
-//! With the feature `tools` a model gets tools for the files of any backend, and with `rig` an agent of rig has them.
+//! With the feature `tools` a model gets tools for the files of any backend, and the feature `rig` adapts them for agents of rig.
 //!
 #![cfg_attr(feature = "tools", doc = "```")]
 #![cfg_attr(not(feature = "tools"), doc = "```ignore")]

@@ -9,7 +9,9 @@
 //!   have no documents.
 //! * Every call has the [`OpContext`] given to [`tools`], or the one of its run: [`ToolContext::with_scope`] takes an
 //!   `Arc<OpContext>`, with a deadline or a token for this run only. The operation id is left out, as a run makes many changes.
-//! * Calls may run in parallel (`AgentRunner::tool_concurrency`). A call ends when its context is cancelled or the run is dropped.
+//! * The calls of a turn run one after the other, or in any order if `AgentRunner::tool_concurrency` allows several at once: allow that
+//!   only if the calls of a turn do not depend on each other. A call ends when its context is cancelled or the run is dropped.
+//! * Each result has its own [maximum](ToolSet::max_characters); the one of a turn does not apply.
 //! * A result has what the model sees. The update of a `StateBackend::pure` is not in it; a `StateBackend::session` returns all of
 //!   them by `take_update`.
 //!

@@ -38,7 +38,11 @@ fn check_response(request: &ExecuteRequest, ended: &ExecuteResponse) {
         assert!(text.len() as u64 <= limit.saturating_mul(3), "{} bytes were returned, of {limit}", text.len());
     }
     assert!(!ended.truncated || ended.output_bytes > 0, "nothing cannot be cut");
-    assert_eq!(ended.full_output.is_some(), request.full_output == FullOutputMode::File, "a file comes by request");
+    assert_eq!(
+        ended.full_output.is_some(),
+        request.full_output == FullOutputMode::File,
+        "a file of the full output is written only if the request asks for it"
+    );
 }
 
 fn check_job(job: &JobInfo) {

@@ -82,24 +82,24 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
         return Ok(PutOutcome::PreconditionFailed(found));
     }
     // Another writer may have checked for room before this put. The later of the two checks sees the other file.
-    let has_room = match &put {
+    let is_alone = match &put {
         Ok(_) => has_room(&steady, path).await,
         // The store may be unavailable, and the put has waited for it already.
         Err(error) => match within(AFTERMATH_TIMEOUT, has_room(&steady, path)).await {
-            Some(has_room) => has_room,
+            Some(is_alone) => is_alone,
             None => return Err(error.clone()),
         },
     };
-    match (put, has_room) {
+    match (put, is_alone) {
         (Ok(put), Ok(true)) => Ok(put),
-        (Ok(PutOutcome::Applied(stored)), has_room) => {
+        (Ok(PutOutcome::Applied(stored)), is_alone) => {
             let removed = steady.delete(path, &Precondition::Version(stored.version)).await;
             let _removed = removed.map_err(|error| of_partial_change(error, path))?;
             // The put has consumed the staged content, so that it cannot be put again if the other file is gone by now.
-            if has_room.is_ok() && is_staged && self::has_room(&steady, path).await? {
-                return Err(withdrawn(path));
+            if is_alone.is_ok() && is_staged && has_room(&steady, path).await? {
+                return Err(withdrawal_conflict(path));
             }
-            has_room.map(|_| PutOutcome::PreconditionFailed(None))
+            is_alone.map(|_| PutOutcome::PreconditionFailed(None))
         }
         (Err(error), Ok(false)) => {
             if let Err(cause) = remove_if_sent(&steady, path, &sent).await {
@@ -111,7 +111,8 @@ pub(super) async fn put_new<S: Store>(view: &NamespaceView<S>, path: &VfsPath, v
     }
 }
 
-fn withdrawn(path: &VfsPath) -> Error {
+/// Returns the error for a staged content that was withdrawn for another file, which is gone by now.
+fn withdrawal_conflict(path: &VfsPath) -> Error {
     let message = "another writer created a file above or below this path meanwhile; write the content again";
     Error::new(ErrorKind::Conflict, message).with_path(path)
 }

@@ -11,7 +11,7 @@ const MIN_LINE_ROOM: usize = 200;
 /// Room in bytes for the number of a line.
 const NUMBER_ROOM: usize = 12;
 
-/// Returns the path and the version, and whether it is another one than the model has seen last.
+/// Returns the path and the version, and a note if it differs from the version that the model has seen last.
 pub(super) fn header_of_version(session: &Session, result: &ReadResult) -> String {
     format!("{} {}{}", result.path, short_version(&result.version), change_note(session, result))
 }

@@ -185,12 +185,12 @@ impl ReadAction {
         let mut shown = format!("{header}\n");
         let count = push_numbered(&mut shown, start, text, max_bytes + max_bytes / 4);
         let next_line = start + count;
-        let rest = rest(&result, next_line);
-        match &rest {
-            Some(rest) => shown.push_str(rest),
+        let continuation = continuation(&result, next_line);
+        match &continuation {
+            Some(note) => shown.push_str(note),
             None => drop(shown.pop()),
         }
-        Ok(ResultText { text: shown, is_truncated: rest.is_some() })
+        Ok(ResultText { text: shown, is_truncated: continuation.is_some() })
     }
 
     /// Returns the number of lines of the file, which the error of an offset beyond its end has.
@@ -237,11 +237,11 @@ impl ReadAction {
 }
 
 /// Returns how the model reads the rest of a file of which the lines before `next_line` are shown, or `None` if all is shown.
-fn rest(result: &ReadResult, next_line: u64) -> Option<String> {
+fn continuation(result: &ReadResult, next_line: u64) -> Option<String> {
     let end = result.end_line;
     // The room of the numbers may leave out lines that were read.
     let next_offset = if next_line <= end { Some(next_line - 1) } else { result.next_offset };
-    let rest = match (result.next_byte, next_offset) {
+    let note = match (result.next_byte, next_offset) {
         (Some(byte), _) if next_line > end && is_utf8(result.encoding) => {
             format!("[line {end} goes on: bytes=\"{byte}-\"]")
         }
@@ -255,7 +255,7 @@ fn rest(result: &ReadResult, next_line: u64) -> Option<String> {
         }
         (None, None) => return None,
     };
-    Some(rest)
+    Some(note)
 }
 
 fn is_utf8(encoding: Option<Encoding>) -> bool {
