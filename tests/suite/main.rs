@@ -22,6 +22,7 @@ mod policy;
 mod quota_links;
 mod shadows;
 mod sources;
+mod tool_pages;
 mod tool_results;
 mod tool_sessions;
 mod tools;

@@ -142,6 +142,92 @@ fn a_definition_is_shown_before_the_first_match_in_it() {
     assert_eq!(lines, expected, "{shown}");
 }
 
+#[test]
+fn definitions_for_which_there_is_no_room_are_counted() {
+    let name = "x".repeat(100);
+    let code: String = (0..90).map(|number| format!("fn f{number}_{name}() {{\n    needle();\n}}\n")).collect();
+    let (_, tools) = tools_over(&[("/a.rs", &code)]);
+    let shown = text(&tools, "search", &json!({ "pattern": "needle" }));
+    let lines = |part: &str| shown.lines().filter(|line| line.contains(part)).count();
+    assert!(shown.len() <= 8_300, "{}", shown.len());
+    assert_eq!(lines(": "), 90, "{shown}");
+    let left_out = 90 - lines("= fn f");
+    assert!(
+        left_out < 90 && shown.ends_with(&format!("\n[{left_out} definitions left out, `--` in their place]")),
+        "{shown}"
+    );
+}
+
+#[test]
+fn files_without_definitions_do_not_take_the_place_of_those_with_some() {
+    let names: Vec<String> = (0..45).map(|number| format!("/{number}.txt")).collect();
+    let mut contents: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "needle\n")).collect();
+    contents.push(("/z.rs", "fn last() {\n    needle();\n}\n"));
+    let (_, tools) = tools_over(&contents);
+    let shown = text(&tools, "search", &json!({ "pattern": "needle" }));
+    assert!(shown.starts_with("46 matching lines\n") && shown.ends_with("\n1= fn last()\n2:     needle();"), "{shown}");
+}
+
+#[test]
+fn a_page_of_code_keeps_room_for_definitions_and_a_page_of_text_does_not() {
+    let name = "x".repeat(100);
+    let code: String =
+        (0..60).map(|number| format!("fn f{number}_{name}() {{\n    needle(\"{name}\");\n}}\n")).collect();
+    let (_, tools) = tools_over(&[("/a.rs", &code), ("/a.txt", &code)]);
+    let page = |path: &str| text(&tools, "search", &json!({ "pattern": "needle", "path": path, "skip": 0 }));
+    let count = |page: &str, part: &str| page.lines().filter(|line| line.contains(part)).count();
+    let (code, plain) = (page("/a.rs"), page("/a.txt"));
+    assert!(code.len() <= 8_300 && plain.len() <= 8_300, "{} {}", code.len(), plain.len());
+    assert!(count(&code, "= fn f") >= 15, "{code}");
+    assert!(count(&plain, ": ") > count(&code, ": ") + 8, "{plain}");
+}
+
+#[test]
+fn a_read_takes_the_range_parameters_of_other_tools() {
+    for (arguments, expected) in [
+        (json!({ "offset": 2, "limit": 2 }), "2\t2\n3\t3\n[2 lines more: lines=\"4-\"]"),
+        (json!({ "start_line": 4 }), "4\t4\n5\t5"),
+        (json!({ "start_line": 4, "end_line": 4 }), "4\t4\n[1 line more: lines=\"5-\"]"),
+        (json!({ "limit": 1 }), "1\t1\n[4 lines more: lines=\"2-\"]"),
+        (json!({ "offset": 0, "limit": 0 }), "1\t1\n2\t2\n3\t3\n4\t4\n5\t5"),
+        (json!({ "offset": 4, "end_line": -1 }), "4\t4\n5\t5"),
+        (json!({ "start_line": 5, "end_line": 2 }), "5\t5"),
+        (json!({ "offset": i64::MAX, "limit": i64::MAX, "lines": "5" }), "5\t5"),
+        (json!({ "lines": [2, 3] }), "2\t2\n3\t3\n[2 lines more: lines=\"4-\"]"),
+        (json!({ "lines": [4, -1], "limit": 1 }), "4\t4\n5\t5"),
+    ] {
+        let (_, tools) = tools_over(&[("/a", "1\n2\n3\n4\n5\n")]);
+        let mut arguments = arguments;
+        arguments["path"] = "/a".into();
+        let shown = text(&tools, "read", &arguments);
+        assert_eq!(shown.split_once('\n').map(|(_, lines)| lines), Some(expected), "{arguments}: {shown}");
+    }
+    let (_, tools) = tools_over(&[("/a", "1\n")]);
+    let noted = text(&tools, "read", &json!({ "path": "/a", "offset": {}, "limit": "some" }));
+    let notes = "\n[`offset` is not a parameter and was ignored]\n[`limit` is not a parameter and was ignored]";
+    assert!(noted.contains("1\t1") && noted.ends_with(notes), "{noted}");
+}
+
+#[test]
+fn a_symbol_may_be_qualified_by_its_owner() {
+    let code = "impl One {\n    fn new() {}\n}\nimpl<T> Two<T> {\n    fn new() {}\n}\nfn parse_all() {}\n";
+    let (_, tools) = tools_over(&[("/a.rs", code), ("/a.go", "func (s *One) New() {}\nfunc (s *Two) New() {}\n")]);
+    for (path, symbol, shown, left_out) in [
+        ("/a.rs", "Two::new", "5\t", Some("2\t")),
+        ("/a.rs", "Two.new", "5\t", Some("2\t")),
+        ("/a.rs", "Two<u8>::new", "5\t", Some("2\t")),
+        ("/a.rs", "new", "2\t", None),
+        ("/a.rs", "Three::new", "2\t", None),
+        ("/a.go", "Two.New", "2\t", Some("1\t")),
+    ] {
+        let words = text(&tools, "read", &json!({ "path": path, "symbol": symbol }));
+        let has = |start: &str| words.lines().any(|line| line.starts_with(start));
+        assert!(has(shown) && !left_out.is_some_and(has), "{path} {symbol}: {words}");
+    }
+    let missing = text(&tools, "read", &json!({ "path": "/a.rs", "symbol": "parse" }));
+    assert!(missing.contains("near it: parse_all"), "{missing}");
+}
+
 /// Returns what follows `before` in the last line of a result, up to the next quote, bracket or its end.
 pub(crate) fn continuation(text: &str, before: &str) -> Option<String> {
     let rest = text.lines().last()?.split_once(before)?.1;
@@ -262,7 +348,7 @@ fn a_command_shows_the_start_and_the_end_of_a_long_output() {
     }
     let outcome = call(&tools, "run", &json!({ "command": "for i in $(seq 1 2000); do echo line $i; done" }));
     let shown = outcome.to_text();
-    assert!(outcome.is_truncated && shown.len() <= 4_300, "{}", shown.len());
+    assert!(outcome.is_truncated && shown.len() <= 8_300, "{}", shown.len());
     assert!(shown.starts_with("line 1\n") && shown.ends_with("\nline 2000\n[exit 0]"), "{shown}");
     let counts: Vec<usize> =
         shown.lines().filter_map(|line| line.strip_prefix("[... ")?.split(' ').next()?.parse().ok()).collect();

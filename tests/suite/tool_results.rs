@@ -65,6 +65,33 @@ fn a_long_output_is_stored_for_the_model_to_read() {
 }
 
 #[test]
+fn a_pattern_that_names_the_directory_of_stored_results_finds_them() {
+    let pattern = |name: &str, pattern: &str| json!({ name: pattern });
+    for (profile, name, arguments) in [
+        (Profile::Native, "list", pattern("match", "/large_tool_results/*")),
+        (Profile::Native, "list", pattern("match", "large_tool_results/**/*")),
+        (Profile::Native, "search", json!({ "pattern": "line 18000", "glob": "/large_tool_results/*" })),
+        (Profile::DeepagentsClassic, "glob", pattern("pattern", "/large_tool_results/*")),
+        (Profile::Deepagents, "glob", pattern("pattern", "/large_tool_results/*")),
+        (Profile::Deepagents, "grep", json!({ "pattern": "line 18000", "glob": "/large_tool_results/*" })),
+        (Profile::DeepagentsJs, "glob", pattern("pattern", "/large_tool_results/*")),
+        (Profile::Eino, "glob", pattern("pattern", "/large_tool_result/*")),
+        (Profile::EinoZh, "grep", json!({ "pattern": "line 18000", "glob": "/large_tool_result/*" })),
+    ] {
+        let results = ResultStore::new(Arc::new(MemoryBackend::new()));
+        let tools = shell_tools(profile).store_large_results(results).expect("it is a store");
+        run_command(&tools, profile, LONG_COMMAND);
+        let found = text(&tools, name, &arguments);
+        assert!(found.contains("toolu_01_a_b"), "{profile:?} {name} {arguments}: {found}");
+        // A pattern that only matches the name of the directory does not name it.
+        let other = arguments.to_string().replace("large_tool_results/", "large_tool_results*/");
+        let other = other.replace("large_tool_result/", "large_tool_result*/");
+        let found = text(&tools, name, &serde_json::from_str(&other).expect("it is JSON"));
+        assert!(!found.contains("toolu_01_a_b"), "{profile:?} {name} {other}: {found}");
+    }
+}
+
+#[test]
 fn a_result_that_cannot_be_stored_is_shortened_and_says_why() {
     let read_only = || ResultStore::new(ReadOnly.layer(Arc::new(MemoryBackend::new())));
     let full = || ResultStore::new(Arc::new(MemoryBackend::new())).max_bytes(10);

@@ -1,11 +1,14 @@
 //! Sessions of tools: files that have to be read before a change, notes, the next run, and jobs.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
 use serde_json::{Value, json};
-use vfs_core::operation::Intercepted;
-use vfs_core::{BackendExt as _, OpContext, VfsPath};
+use vfs_core::operation::{
+    Intercepted, Interceptor, RequestRef, ResultStream, StreamCall, StreamRequest, UnaryRequest,
+};
+use vfs_core::{Backend, BackendExt as _, OpContext, Result, VfsPath, WriteRequest};
 use vfs_local::LocalBackend;
 use vfs_memory::MemoryBackend;
 use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
@@ -258,4 +261,62 @@ fn a_job_can_be_stopped() {
         let stopped = tools.call(&cx, "job", &json!({ "id": id, "stop": true })).await.to_text();
         assert!(stopped.starts_with(&format!("[job {id}: ")) && !stopped.contains("runs"), "{stopped}");
     });
+}
+
+#[test]
+fn a_change_that_waited_for_another_does_not_touch_what_was_created_meanwhile() {
+    for (name, change) in [
+        ("write", json!({ "path": "/c", "content": "mine", "mode": "overwrite" })),
+        ("manage", json!({ "delete": ["/c"] })),
+    ] {
+        let (files, _) = tools_over(&[("/b", "x\n")]);
+        let backend = Intercepted::new(Arc::<MemoryBackend>::clone(&files), Arc::new(EndlessEdit));
+        let tools = ToolSet::new(Arc::new(backend), Profile::Native).read_before_edit();
+        text(&tools, "read", &json!({ "path": "/b" }));
+        let cx = OpContext::new();
+        let edit = json!({ "path": "/b", "old": "x", "new": "y" });
+        let outcome = run(async {
+            let mut endless = Box::pin(tools.call(&cx, "edit", &edit));
+            let mut waiting = pin!(tools.call(&cx, name, &change));
+            assert!(endless.as_mut().now_or_never().is_none() && waiting.as_mut().now_or_never().is_none());
+            files.create_text("/c", "theirs").await.expect("it is written");
+            drop(endless);
+            waiting.await
+        });
+        assert_eq!(outcome.failure, Some(FailureKind::NotRead), "{name}: {}", outcome.to_text());
+        assert_eq!(run(files.read_text("/c")).expect("it is there"), "theirs");
+    }
+}
+
+/// Creates the file of each write before it, as another process may.
+#[derive(Debug)]
+struct CreatedBefore;
+
+impl Interceptor for CreatedBefore {
+    fn name(&self) -> &'static str {
+        "created-before"
+    }
+
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        if let RequestRef::Write(write) = request.as_request_ref() {
+            inner.write(cx, WriteRequest::new(write.path.clone(), "theirs")).await?;
+        }
+        request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
+    }
+}
+
+#[test]
+fn a_file_that_another_process_creates_between_the_check_and_the_write_is_not_changed() {
+    for mode in ["overwrite", "append"] {
+        let (files, _) = tools_over(&[]);
+        let backend = Intercepted::new(Arc::<MemoryBackend>::clone(&files), Arc::new(CreatedBefore));
+        let tools = ToolSet::new(Arc::new(backend), Profile::Native).read_before_edit();
+        let refused = call(&tools, "write", &json!({ "path": "/a", "content": "mine", "mode": mode }));
+        assert_eq!(refused.failure, Some(FailureKind::NotRead), "{mode}: {}", refused.to_text());
+        assert_eq!(run(files.read_text("/a")).expect("it is there"), "theirs");
+    }
 }

@@ -61,7 +61,8 @@ impl ArgumentError {
 /// Returns what a parameter of `kind` takes, in words.
 pub(crate) fn allowed(kind: &ParameterKind) -> String {
     match kind {
-        ParameterKind::Text => "a text".to_owned(),
+        ParameterKind::Text | ParameterKind::Glob => "a text".to_owned(),
+        ParameterKind::Range => "a range such as '20-60', '20-' or '-40'".to_owned(),
         ParameterKind::Path => "a path".to_owned(),
         ParameterKind::Boolean => "`true` or `false`".to_owned(),
         ParameterKind::Integer { min: i64::MIN, max: i64::MAX } => "a whole number".to_owned(),

@@ -106,7 +106,7 @@ impl Reader<'_> {
             match find(parameters, name) {
                 Some((parameter, is_own_name)) => {
                     if is_own_name || !given.contains_key(parameter.name) {
-                        given.insert(parameter.name, value);
+                        given.insert(parameter.name, (name, value));
                     }
                 }
                 None => self.unknown.borrow_mut().push(unknown_name(name, parameters)),
@@ -115,11 +115,16 @@ impl Reader<'_> {
         for parameter in parameters {
             let place =
                 if place.is_empty() { parameter.name.to_owned() } else { format!("{place}.{}", parameter.name) };
-            let value = given.get(parameter.name).copied().filter(|value| !is_left_out(value, &parameter.kind));
-            match value {
-                Some(value) => {
-                    arguments.values.insert(parameter.name, self.argument(value, &parameter.kind, &place)?);
-                }
+            let written = given.get(parameter.name).filter(|(_, value)| !is_left_out(value, &parameter.kind));
+            match written {
+                Some((name, value)) => match self.argument(value, &parameter.kind, &place) {
+                    Ok(argument) => drop(arguments.values.insert(parameter.name, argument)),
+                    // The schema does not say what a hidden parameter takes.
+                    Err(_) if parameter.presence == Presence::Hidden => {
+                        self.unknown.borrow_mut().push(unknown_name(name, parameters));
+                    }
+                    Err(error) => return Err(error),
+                },
                 None if parameter.presence == Presence::Required => {
                     return Err(ArgumentError::missing(&place, &parameter.kind));
                 }
@@ -132,7 +137,8 @@ impl Reader<'_> {
     fn argument(&self, value: &Value, kind: &ParameterKind, place: &str) -> Result<Argument, ArgumentError> {
         let refused = || ArgumentError::refused(place, &allowed(kind), value);
         match kind {
-            ParameterKind::Text => text(value).map(Argument::Text).ok_or_else(refused),
+            ParameterKind::Text | ParameterKind::Glob => text(value).map(Argument::Text).ok_or_else(refused),
+            ParameterKind::Range => range(value).map(Argument::Text).ok_or_else(refused),
             ParameterKind::Path => self.path(value.as_str().ok_or_else(refused)?, place),
             ParameterKind::Boolean => boolean(value).map(Argument::Boolean).ok_or_else(refused),
             ParameterKind::Integer { min, max } => {
@@ -195,7 +201,8 @@ fn folded(name: &str) -> String {
 
 fn unknown_name(name: &str, parameters: &[Parameter]) -> String {
     let name = cut(&name.escape_debug().to_string());
-    match similar(&name, parameters.iter().map(|parameter| parameter.name), 1).first() {
+    let shown = parameters.iter().filter(|parameter| parameter.presence != Presence::Hidden);
+    match similar(&name, shown.map(|parameter| parameter.name), 1).first() {
         Some(nearest) => format!("`{name}` is not a parameter and was ignored; did you mean `{nearest}`?"),
         None => format!("`{name}` is not a parameter and was ignored"),
     }
@@ -204,7 +211,8 @@ fn unknown_name(name: &str, parameters: &[Parameter]) -> String {
 fn is_left_out(value: &Value, kind: &ParameterKind) -> bool {
     match value {
         Value::Null => true,
-        Value::String(text) => *kind != ParameterKind::Text && text.trim().is_empty(),
+        Value::String(text) => !matches!(kind, ParameterKind::Text | ParameterKind::Glob) && text.trim().is_empty(),
+        Value::Array(values) => *kind == ParameterKind::Range && values.is_empty(),
         _ => false,
     }
 }
@@ -215,6 +223,22 @@ fn text(value: &Value) -> Option<String> {
         Value::Number(number) => Some(number.to_string()),
         Value::Bool(value) => Some(value.to_string()),
         _ => None,
+    }
+}
+
+/// Returns a range as text: `[20, 60]` is `20-60`, and `[20, -1]` the rest from 20 on.
+fn range(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(values) => match values.as_slice() {
+            [single] if !single.is_array() => range(single),
+            [start, end] => Some(match (integer(start)?, integer(end)?) {
+                (start, -1) => format!("{start}-"),
+                (start, end) => format!("{start}-{end}"),
+            }),
+            _ => None,
+        },
+        _ => integer(value).map(|number| number.to_string()),
     }
 }
 
@@ -276,6 +300,8 @@ mod tests {
         Parameter::optional("regex", ParameterKind::Boolean, ""),
         Parameter::optional("show", ParameterKind::Choice(&["lines", "files"]), ""),
         Parameter::optional("text", ParameterKind::Text, ""),
+        Parameter::optional("lines", ParameterKind::Range, ""),
+        Parameter::hidden("offset", ParameterKind::Integer { min: 0, max: i64::MAX }),
         Parameter::optional("edits", ParameterKind::List(&ParameterKind::Object(EDIT)), ""),
     ];
 
@@ -303,6 +329,14 @@ mod tests {
             (json!({ "path": "/a", "show": "Files" }), "show", json!("files")),
             (json!({ "path": "/a", "text": "" }), "text", json!("")),
             (json!({ "path": "/a", "text": 12 }), "text", json!("12")),
+            (json!({ "path": "/a", "lines": "20-60" }), "lines", json!("20-60")),
+            (json!({ "path": "/a", "lines": [20, 60] }), "lines", json!("20-60")),
+            (json!({ "path": "/a", "lines": ["20", -1] }), "lines", json!("20-")),
+            (json!({ "path": "/a", "lines": [7] }), "lines", json!("7")),
+            (json!({ "path": "/a", "lines": ["20-60"] }), "lines", json!("20-60")),
+            (json!({ "path": "/a", "lines": 20.0 }), "lines", json!("20")),
+            (json!({ "path": "/a", "lines": [] }), "lines", json!(null)),
+            (json!({ "path": "/a", "offset": 3 }), "offset", json!(3)),
         ] {
             let arguments = read(written.clone()).expect("it is read");
             let value = match arguments.get(name) {
@@ -356,6 +390,10 @@ mod tests {
                 "`show` has to be one of \"lines\", \"files\"; got the text \"all\"",
             ),
             (json!({ "path": "/a", "text": {} }), "`text` has to be a text; got an object"),
+            (
+                json!({ "path": "/a", "lines": [1, 2, 3] }),
+                "`lines` has to be a range such as '20-60', '20-' or '-40'; got a list of 3",
+            ),
             (
                 json!({ "path": "/a", "edits": [{ "old": "a", "new": "b" }, { "old": "a" }] }),
                 "`edits[1].new` is missing; it has to be a text",

@@ -17,9 +17,10 @@ use crate::parameter::{Parameter, ParameterKind};
 ///   parameter itself goes before an alias.
 /// * A number or boolean may be a text (`"3"`, `"true"`), and a number may have a fraction of zero. A list or object may be JSON in a
 ///   text, and a single value stands for a list of one. Texts of one of several choices are accepted in any case.
-/// * `null` leaves a parameter out, and so does an empty text unless the parameter is a text.
+/// * `null` leaves a parameter out, and so does an empty text or range unless the parameter is a text or a pattern.
 /// * A path may be relative to the working directory, and may be a `file:` URL.
-/// * An unknown name is a [note](Self::notes), and its value is ignored.
+/// * An unknown name is a [note](Self::notes), and its value is ignored. The same holds for a value that a hidden parameter does
+///   not take.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Arguments {
     pub(crate) values: BTreeMap<&'static str, Argument>,

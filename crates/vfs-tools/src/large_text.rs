@@ -57,6 +57,11 @@ pub(crate) fn start_and_end(text: &str, start: usize, end: usize) -> (&str, &str
     (first, &last[line.unwrap_or(0)..])
 }
 
+/// Returns whether `text` has over `max` characters.
+pub(crate) fn is_longer(text: &str, max: usize) -> bool {
+    text.len() > max && text.chars().count() > max
+}
+
 /// Returns the first `max` characters of `text`, followed by `mark` if there are more.
 pub(crate) fn shortened(text: &str, max: usize, mark: &str) -> String {
     match text.char_indices().nth(max) {
@@ -67,7 +72,7 @@ pub(crate) fn shortened(text: &str, max: usize, mark: &str) -> String {
 
 /// Cuts `text` to `max` characters, of which the last ones are `note`. Returns whether it was longer.
 pub(crate) fn cut(text: &mut String, max: usize, note: &str) -> bool {
-    if text.char_indices().nth(max).is_none() {
+    if !is_longer(text, max) {
         return false;
     }
     let length = max.saturating_sub(note.chars().count());

@@ -27,6 +27,11 @@ impl Parameter {
         Self { presence: Presence::Optional, ..Self::required(name, kind, description) }
     }
 
+    /// Creates a parameter that may be left out and that the schema does not show.
+    pub const fn hidden(name: &'static str, kind: ParameterKind) -> Self {
+        Self { presence: Presence::Hidden, ..Self::required(name, kind, "") }
+    }
+
     /// Sets other names that are accepted.
     #[must_use]
     pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
@@ -41,8 +46,11 @@ impl Parameter {
 pub enum Presence {
     /// It has to be given.
     Required,
-    /// It may be left out; `null` and an empty text count as left out, except that a text may be empty.
+    /// It may be left out; `null` and an empty text or range count as left out, except that a text or pattern may be empty.
     Optional,
+    /// It may be left out, and is not in the schema: models know it from other tools. A value that it does not take is ignored with a
+    /// note, as an unknown name is.
+    Hidden,
 }
 
 /// The values that a parameter takes.
@@ -51,8 +59,12 @@ pub enum Presence {
 pub enum ParameterKind {
     /// A text.
     Text,
+    /// A range of numbers as text, such as `20-60`. A number, or a list of one or two, is the text that it means.
+    Range,
     /// A path, absolute or below the working directory.
     Path,
+    /// A pattern of paths, such as `src/**/*.rs`.
+    Glob,
     /// `true` or `false`.
     Boolean,
     /// A whole number within these bounds, which belong to it.

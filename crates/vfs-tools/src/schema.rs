@@ -10,8 +10,8 @@ use crate::parameter::{Parameter, ParameterKind, Presence};
 pub enum SchemaForm {
     /// Parameters that may be left out are not in `required`.
     Plain,
-    /// Every parameter is in `required`, one that may be left out may be `null`, and no other is allowed, as the strict modes of some
-    /// services demand.
+    /// Every parameter of the schema is in `required`, one that may be left out may be `null`, and no other is allowed, as the strict
+    /// modes of some services demand.
     Strict,
 }
 
@@ -19,7 +19,7 @@ pub enum SchemaForm {
 pub fn input_schema(parameters: &[Parameter], form: SchemaForm) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
-    for parameter in parameters {
+    for parameter in parameters.iter().filter(|parameter| parameter.presence != Presence::Hidden) {
         let is_required = parameter.presence == Presence::Required;
         let mut schema = kind_schema(&parameter.kind, form);
         if form == SchemaForm::Strict && !is_required {
@@ -45,7 +45,9 @@ pub fn input_schema(parameters: &[Parameter], form: SchemaForm) -> Value {
 
 fn kind_schema(kind: &ParameterKind, form: SchemaForm) -> Map<String, Value> {
     let schema = match kind {
-        ParameterKind::Text | ParameterKind::Path => json!({ "type": "string" }),
+        ParameterKind::Text | ParameterKind::Range | ParameterKind::Path | ParameterKind::Glob => {
+            json!({ "type": "string" })
+        }
         ParameterKind::Boolean => json!({ "type": "boolean" }),
         ParameterKind::Integer { min, max } => {
             let mut schema = json!({ "type": "integer" });
@@ -92,6 +94,7 @@ mod tests {
             ParameterKind::List(&ParameterKind::Object(&[Parameter::required("old", ParameterKind::Text, "")])),
             "",
         ),
+        Parameter::hidden("offset", ParameterKind::Integer { min: 0, max: i64::MAX }),
     ];
 
     #[test]

@@ -28,7 +28,7 @@ const MAX_TEXT_BYTES: usize = 16_000;
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     shown: Mutex<ShownFiles>,
-    /// Held during a change, so that parallel calls of one model do not find each other's changes in the place of what they were shown.
+    /// Held by a call of a native tool from its checks of what was shown to the end of its change.
     changes: futures::lock::Mutex<()>,
     /// Files with edits of a call that was dropped before its end, and that no call has named yet.
     interrupted: Mutex<Vec<VfsPath>>,

@@ -4,14 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
+use vfs_core::operation::OperationClass;
 use vfs_core::{OpContext, VfsPath};
 
-use crate::action::{CallScope, Effect};
+use crate::action::{Action, CallScope, Effect};
 use crate::annotations::Annotations;
 use crate::argument_error::ArgumentError;
 use crate::arguments::Arguments;
 use crate::large_text::LargeTextSource;
 use crate::outcome::{ChangedFile, FailureKind, Part, ToolOutcome};
+use crate::parameter::ParameterKind;
 use crate::profile::Profile;
 use crate::schema::{SchemaForm, input_schema};
 use crate::tool_definition::{Needs, ToolDefinition};
@@ -91,14 +93,31 @@ impl Tool {
         };
         let setup = &*self.setup;
         let effect = action.effect();
-        let backend = setup.backend_for(&effect.paths);
+        let backend = setup.backend_for(&effect.paths, self.globs(&arguments));
         let scope = CallScope { backend, cx, session: &setup.session, setup, id, max_characters };
+        // The native tools make a change on the version that the model was shown: no parallel call of `edit`, `write` or `manage` may come
+        // between the checks of that version and the change.
+        let is_exclusive = effect.class == OperationClass::Write && self.profile == Profile::Native;
+        let outcome = match is_exclusive {
+            false => self.perform(&scope, &*action).await,
+            true => match setup.session.change(cx).await {
+                Ok(_change) => self.perform(&scope, &*action).await,
+                Err(error) => {
+                    let error = error.or_path(effect.paths.first().unwrap_or(&VfsPath::root()));
+                    ToolOutcome::of_error(&error, error.for_model())
+                }
+            },
+        };
+        self.with_notes(&scope, outcome, arguments.notes()).await
+    }
+
+    async fn perform(&self, scope: &CallScope<'_>, action: &dyn Action) -> ToolOutcome {
         if let Some(refused) = scope.refuse_unread(action.changes()).await {
             return refused;
         }
-        let outcome = action.perform(&scope).await;
+        let outcome = action.perform(scope).await;
         self.remember(&outcome.changed);
-        self.with_notes(&scope, outcome, arguments.notes()).await
+        outcome
     }
 
     /// Appends notes to an outcome, whose text is shortened if both together are too long.
@@ -162,6 +181,12 @@ impl Tool {
                 _ => session.forget(path),
             }
         }
+    }
+
+    /// Returns the patterns of paths in `arguments`.
+    fn globs<'a>(&self, arguments: &'a Arguments) -> impl Iterator<Item = &'a str> {
+        let globs = self.definition.parameters.iter().filter(|parameter| parameter.kind == ParameterKind::Glob);
+        globs.filter_map(|parameter| arguments.text(parameter.name))
     }
 
     fn read(&self, arguments: &Value) -> Result<Arguments, ArgumentError> {

@@ -93,8 +93,9 @@ impl ToolSet {
     }
 
     /// Stores the output of commands, results of other tools and messages that are too long for the model in `store`. The model reads
-    /// and searches them in the [directory of the profile](Profile::stored_results_directory), which only calls see that have a path in it; it
-    /// is not there for commands, and hides a directory of this name. Without a store, the middle of a long text is lost.
+    /// and searches them in the [directory of the profile](Profile::stored_results_directory). Only calls see the directory that have a
+    /// path in it, or search from the root by a pattern that begins with it. It is not there for commands, and hides a directory of this
+    /// name. Without a store, the middle of a long text is lost.
     ///
     /// # Errors
     ///

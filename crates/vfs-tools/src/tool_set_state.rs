@@ -7,7 +7,7 @@ use vfs_core::backend::MutationMode;
 use vfs_core::{Backend, Error, ErrorKind, Layer as _, OpContext, Result, VfsPath};
 use vfs_layers::ReadOnly;
 
-use crate::large_text::{LargeText, LargeTextSource, cut, start_and_end};
+use crate::large_text::{LargeText, LargeTextSource, cut, is_longer, start_and_end};
 use crate::outcome::{MAX_ERROR_CHARACTERS, Part, ToolOutcome};
 use crate::result_store::ResultStore;
 use crate::session::Session;
@@ -96,10 +96,20 @@ impl ToolSetState {
         self.stored_results.is_some()
     }
 
-    /// Returns the backend for a call with these paths: the files, which see stored results only in a call that names their directory.
-    pub(crate) fn backend_for(&self, paths: &[VfsPath]) -> &dyn Backend {
+    /// Returns the backend for a call with these paths and patterns below them: the files, which see stored results only in a call that
+    /// names their directory.
+    pub(crate) fn backend_for<'a>(&self, paths: &[VfsPath], globs: impl IntoIterator<Item = &'a str>) -> &dyn Backend {
+        let directory = &self.format.directory;
+        let begins_with_directory = |glob: &str| {
+            let glob = glob.strip_prefix("./").or(glob.strip_prefix('/')).unwrap_or(glob);
+            glob.strip_prefix(directory.relative()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let is_named = || {
+            paths.iter().any(|path| path.starts_with(directory))
+                || paths.iter().any(VfsPath::is_root) && globs.into_iter().any(begins_with_directory)
+        };
         match &self.stored_results {
-            Some(results) if paths.iter().any(|path| path.starts_with(&self.format.directory)) => &*results.mounted,
+            Some(results) if is_named() => &*results.mounted,
             _ => &*self.files,
         }
     }
@@ -131,7 +141,7 @@ impl ToolSetState {
         outcome: ToolOutcome,
     ) -> ToolOutcome {
         let Some(Part::Text(text)) = outcome.parts.first() else { return outcome };
-        if text.char_indices().nth(max).is_none() {
+        if !is_longer(text, max) {
             return outcome;
         }
         let (mut shown, artifact) = match self.store(cx, source, text).await {
@@ -150,7 +160,7 @@ impl ToolSetState {
 pub(crate) fn cut_end(outcome: &mut ToolOutcome, max: usize) {
     const NOTE: &str = "\n[cut: the rest exceeds the length of a result; call again for less at once]";
     if let Some(Part::Text(text)) = outcome.parts.first_mut()
-        && text.char_indices().nth(max).is_some()
+        && is_longer(text, max)
     {
         cut(text, max.saturating_sub(NOTE.len()), "");
         // Half a line could pass for a whole one.
@@ -164,7 +174,7 @@ pub(crate) fn cut_end(outcome: &mut ToolOutcome, max: usize) {
 /// Cuts the middle of the text of a command.
 pub(crate) fn cut_middle(outcome: &mut ToolOutcome, max: usize) {
     if let Some(Part::Text(text)) = outcome.parts.first_mut()
-        && text.char_indices().nth(max).is_some()
+        && is_longer(text, max)
     {
         *text = without_middle(text, max, "too long to be shown");
         cut(text, max, "…");

@@ -16,6 +16,7 @@ mod page;
 mod read;
 mod run;
 mod search;
+mod search_page;
 mod symbol_definitions;
 mod write;
 

@@ -255,7 +255,7 @@ const DELETE: ToolDefinition = ToolDefinition {
 
 const GLOB_PATTERN: Parameter = Parameter::required(
     "pattern",
-    ParameterKind::Text,
+    ParameterKind::Glob,
     "Pattern such as '**/*.py': `*` for any characters of a name, `**` for any directories, `?` for one character.",
 )
 .aliases(&["glob"]);
@@ -320,7 +320,7 @@ const GREP_PATTERN: Parameter =
     Parameter::required("pattern", ParameterKind::Text, "Literal text, not a regular expression.")
         .aliases(&["query", "text"]);
 const GREP_GLOB: Parameter =
-    Parameter::optional("glob", ParameterKind::Text, "Pattern of the files to search, such as '*.py'.")
+    Parameter::optional("glob", ParameterKind::Glob, "Pattern of the files to search, such as '*.py'.")
         .aliases(&["include"]);
 const OUTPUT_MODE: Parameter = Parameter::optional(
     "output_mode",

@@ -10,6 +10,7 @@ use vfs_core::{
 };
 
 use super::MAX_CHARACTERS;
+use crate::large_text::is_longer;
 use crate::python_list::python_list;
 use crate::regex_signs::has_regex_signs;
 use crate::request_action::ResultText;
@@ -195,8 +196,8 @@ impl DeepagentsWording {
 
     /// Returns `text`, cut to the maximum number of characters.
     fn cut(&self, mut text: String, is_stopped: bool) -> ResultText {
-        let is_longer = text.char_indices().nth(MAX_CHARACTERS).is_some();
-        if is_longer {
+        let is_too_long = is_longer(&text, MAX_CHARACTERS);
+        if is_too_long {
             let kept = match self.0 {
                 Release::Classic | Release::Js => MAX_CHARACTERS,
                 Release::Current => MAX_CHARACTERS - CUT.len() - 1,
@@ -204,7 +205,7 @@ impl DeepagentsWording {
             let end = text.char_indices().nth(kept).map_or(text.len(), |(end, _)| end);
             text.truncate(end);
         }
-        let is_truncated = is_stopped || is_longer;
+        let is_truncated = is_stopped || is_too_long;
         if is_truncated {
             text.push('\n');
             text.push_str(CUT);

@@ -58,7 +58,7 @@ const fn parameters(language: Language) -> [Parameter; 13] {
         .aliases(&["directory", "dir_path", "file_path"]),
         Parameter::optional(
             "glob",
-            ParameterKind::Text,
+            ParameterKind::Glob,
             language.choose("Pattern of the files to search, such as '*.js'.", "要搜索的文件的模式，如 '*.js'。"),
         )
         .aliases(&["include"]),

@@ -99,7 +99,9 @@ fn numbered(language: Language, result: &ReadResult) -> ResultText {
     let text = if result.bytes.start == 0 { text.strip_prefix('\u{FEFF}').unwrap_or(text) } else { text };
     let mut shown = String::with_capacity(text.len() + text.len() / 4);
     let mut labels = LineLabels::new(result.start_line, NUMBER_WIDTH);
-    let mut room = MAX_CHARACTERS - NOTE_CHARACTERS;
+    let max = MAX_CHARACTERS - NOTE_CHARACTERS;
+    // Characters are counted only once there are as many bytes, and each of them once.
+    let (mut characters, mut counted_bytes) = (0, 0);
     // An empty file has one empty line, as in eino.
     let lines = text.strip_suffix('\n').unwrap_or(text).split('\n');
     let mut first_left_out = None;
@@ -108,15 +110,17 @@ fn numbered(language: Language, result: &ReadResult) -> ResultText {
         if number > result.start_line {
             shown.push('\n');
         }
-        let start = shown.len();
         labels.push_next(&mut shown);
         shown.push_str(without_carriage_return(line));
-        let Some(left) = room.checked_sub(shown[start..].chars().count() + 1) else {
-            shown.truncate(end);
-            first_left_out = Some(number);
-            break;
-        };
-        room = left;
+        if shown.len() >= max {
+            characters += shown[counted_bytes..].chars().count();
+            counted_bytes = shown.len();
+            if characters >= max {
+                shown.truncate(end);
+                first_left_out = Some(number);
+                break;
+            }
+        }
     }
     let next = if first_left_out.is_some() {
         first_left_out

@@ -164,7 +164,7 @@ const fn glob<L: LanguageMarker>() -> ToolDefinition {
             );
             let path = L::LANGUAGE.choose("Directory to search in. Default '/'.", "要搜索的目录。默认为 '/'。");
             &[
-                Parameter::required("pattern", ParameterKind::Text, pattern).aliases(&["glob"]),
+                Parameter::required("pattern", ParameterKind::Glob, pattern).aliases(&["glob"]),
                 Parameter::optional("path", ParameterKind::Path, path).aliases(&["directory", "dir_path"]),
             ]
         },

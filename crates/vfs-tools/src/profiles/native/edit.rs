@@ -130,8 +130,6 @@ impl EditAction {
             plan.verify(scope, &self.edits).await?;
             return Ok(dry_run(scope, &plan));
         }
-        let _change =
-            scope.session.change(scope.cx).await.map_err(|error| EditFailure::new(&self.edits[0].path, error))?;
         let mut plan = EditPlan::new(scope, &self.edits).await?;
         if let Some(refused) = scope.refuse_unread(plan.paths()).await {
             return Ok(refused);

@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use futures::stream;
 use vfs_core::{Content, ReadRequest, VfsPath};
 
-use super::symbol_definitions::{definitions, enclosing};
+use super::symbol_definitions::{definitions, enclosing, has_definitions};
 use crate::action::CallScope;
 
 /// Maximum number of files that are read for the definitions in them.
@@ -24,12 +24,14 @@ const MAX_CHARACTERS: usize = 120;
 /// For each file, the first line of the definition around a line, with its number, by the number of the line.
 pub(super) type EnclosingDefinitions = BTreeMap<VfsPath, BTreeMap<u64, (u64, String)>>;
 
-/// Returns the definitions around `lines` of the first [`MAX_FILES`] files, and the number of other files. A file that cannot be read has
-/// no definitions: its lines are shown anyway.
+/// Returns the definitions around `lines` of the first [`MAX_FILES`] files that may have any, and the number of other such files. A file
+/// that cannot be read has no definitions: its lines are shown anyway.
 pub(super) async fn enclosing_lines(
     scope: &CallScope<'_>,
     lines: BTreeMap<VfsPath, Vec<u64>>,
 ) -> (EnclosingDefinitions, usize) {
+    let lines = lines.into_iter().filter(|(path, _)| has_definitions(path.name().unwrap_or_default()));
+    let lines: Vec<_> = lines.collect();
     let left_out = lines.len().saturating_sub(MAX_FILES);
     let reads = lines.into_iter().take(MAX_FILES).map(|(path, lines)| async move {
         let request = ReadRequest::new(path.clone()).max_bytes(MAX_FILE_BYTES);

@@ -36,7 +36,7 @@ pub(super) const LIST: ToolDefinition = ToolDefinition {
             "dir_path",
             "dir",
         ]),
-        Parameter::optional("match", ParameterKind::Text, "Pattern such as '*.rs' or 'src/**/*.rs'.")
+        Parameter::optional("match", ParameterKind::Glob, "Pattern such as '*.rs' or 'src/**/*.rs'.")
             .aliases(&["pattern", "glob"]),
         Parameter::optional(
             "sort",

@@ -122,10 +122,7 @@ impl Action for ManageAction {
             let words = "these files take one step in a call; make the steps one after the other";
             return ToolOutcome::failed(FailureKind::Backend(ErrorKind::Unsupported), format!("Error: {words}"));
         }
-        let (mut report, failure) = match scope.session.change(scope.cx).await {
-            Ok(_change) => self.perform_steps(scope).await,
-            Err(error) => (ManageReport::default(), Some(error)),
-        };
+        let (mut report, failure) = self.perform_steps(scope).await;
         let outcome = match failure {
             None => {
                 report.done.extend(mentions(scope, &report.gone).await);

@@ -18,6 +18,9 @@ const MIN_ROOM: usize = 400;
 /// Maximum number of characters of the first line of a definition in an outline.
 const MAX_CHARACTERS: usize = 100;
 
+/// Maximum number of names that are suggested.
+const MAX_NEAR_NAMES: usize = 3;
+
 /// Returns the outline of a file, or `None` if it has no definitions.
 pub(super) async fn outline(scope: &CallScope<'_>, path: &VfsPath) -> Result<Option<ResultText>, Error> {
     let read = whole(scope, path).await?;
@@ -60,11 +63,9 @@ pub(super) async fn symbol(scope: &CallScope<'_>, path: &VfsPath, symbol: &str) 
         Content::Binary { .. } => "",
     };
     let all = definitions(path.name().unwrap_or_default(), text);
-    // The last part of a path such as `Type::method`.
-    let name = symbol.rsplit([':', '.', '#']).next().unwrap_or(symbol).trim();
-    let found: Vec<_> = all.iter().filter(|it| it.name == symbol || it.name == name).collect();
+    let found = definitions_named(&all, symbol);
     if found.is_empty() {
-        let near = similar(name, all.iter().map(|it| it.name), 3);
+        let near = near_names(&all, split_last(symbol).1);
         let near = if near.is_empty() { String::new() } else { format!("; near it: {}", near.join(", ")) };
         let words = format!("no definition of this name is found{near}; search for it, or read lines");
         return Err(Error::new(ErrorKind::NoMatch, words).with_path(path));
@@ -97,6 +98,53 @@ pub(super) async fn symbol(scope: &CallScope<'_>, path: &VfsPath, symbol: &str) 
     let header = header_of_version(scope.session, &read);
     scope.session.show(path, &read.version, None);
     Ok(ResultText { text: format!("{header} {}", shown.trim_end()), is_truncated })
+}
+
+/// Returns the definitions with the name `symbol`, or with the last part of a path such as `Type::method`. If some of these are in
+/// `Type`, or name it in their first line as a method of Go does, the others are left out.
+fn definitions_named<'a, 'b>(all: &'b [SymbolDefinition<'a>], symbol: &str) -> Vec<&'b SymbolDefinition<'a>> {
+    let (before, name) = split_last(symbol);
+    let is_named = |it: &SymbolDefinition<'_>| it.name == symbol || it.name == name;
+    let found: Vec<_> = all.iter().filter(|it| is_named(it)).collect();
+    // A type may have parameters.
+    let Some(owner) = words(before.split('<').next().unwrap_or(before)).last() else { return found };
+    let mentions_owner = |it: &SymbolDefinition<'_>| words(it.text).any(|word| word == owner);
+    let mut of_owner = Vec::new();
+    // The definitions are in the order of their first lines.
+    let mut end_of_owner = 0;
+    for it in all {
+        if mentions_owner(it) {
+            end_of_owner = end_of_owner.max(*it.lines.end());
+        }
+        if *it.lines.start() <= end_of_owner && is_named(it) {
+            of_owner.push(it);
+        }
+    }
+    if of_owner.is_empty() { found } else { of_owner }
+}
+
+/// Splits a path such as `Type::method` before its last part.
+fn split_last(symbol: &str) -> (&str, &str) {
+    let symbol = symbol.trim();
+    symbol.rsplit_once([':', '.', '#']).map_or(("", symbol), |(before, name)| (before, name.trim()))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').filter(|word| !word.is_empty())
+}
+
+/// Returns names that contain `name`, or are like it.
+fn near_names<'a>(all: &[SymbolDefinition<'a>], name: &str) -> Vec<&'a str> {
+    let lower = name.to_lowercase();
+    let contains_it = |other: &&str| !lower.is_empty() && other.to_lowercase().contains(&lower);
+    let containing = all.iter().map(|it| it.name).filter(contains_it);
+    let mut near: Vec<&str> = Vec::new();
+    for other in containing.chain(similar(name, all.iter().map(|it| it.name), MAX_NEAR_NAMES)) {
+        if near.len() < MAX_NEAR_NAMES && !near.contains(&other) {
+            near.push(other);
+        }
+    }
+    near
 }
 
 async fn whole(scope: &CallScope<'_>, path: &VfsPath) -> Result<ReadResult, Error> {

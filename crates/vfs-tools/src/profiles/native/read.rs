@@ -22,13 +22,15 @@ use crate::with_count::with_count;
 /// Number of lines of a file that is read without a range.
 const DEFAULT_LINES: u64 = 250;
 
+const NUMBER: ParameterKind = ParameterKind::Integer { min: i64::MIN, max: i64::MAX };
+
 pub(super) const READ: ToolDefinition = ToolDefinition {
     name: "read",
     parameters: &[
         Parameter::required("path", ParameterKind::Path, "The file.").aliases(&["file_path", "file"]),
         Parameter::optional(
             "lines",
-            ParameterKind::Text,
+            ParameterKind::Range,
             "Such as '20-60', '20-' or '-40' for the last 40. Default: all, or the outline of over 250 lines.",
         )
         .aliases(&["range", "view_range", "line_range"]),
@@ -37,9 +39,12 @@ pub(super) const READ: ToolDefinition = ToolDefinition {
         Parameter::optional("outline", ParameterKind::Boolean, "Only where its functions, types or sections are."),
         Parameter::optional(
             "bytes",
-            ParameterKind::Text,
+            ParameterKind::Range,
             "Such as '16000-31999', for a part of a very long line, without line numbers.",
         ),
+        Parameter::hidden("start_line", NUMBER).aliases(&["offset", "start", "from_line", "line_start"]),
+        Parameter::hidden("end_line", NUMBER).aliases(&["end", "to_line", "line_end"]),
+        Parameter::hidden("limit", NUMBER).aliases(&["line_count", "num_lines"]),
     ],
     annotations: Annotations::read_only("Read a file"),
     needs: Needs::Files,
@@ -52,7 +57,7 @@ pub(super) const READ: ToolDefinition = ToolDefinition {
     },
     action: |arguments| {
         let path = arguments.required_path("path")?;
-        let lines = given_range(arguments, "lines")?;
+        let lines = given_range(arguments, "lines")?.or_else(|| range_of_other_tools(arguments));
         let part = match (given_range(arguments, "bytes")?, arguments.text("symbol").filter(|name| !name.is_empty())) {
             (Some(range), _) => ReadPart::Bytes(range),
             (None, Some(name)) => ReadPart::Symbol(name.to_owned()),
@@ -111,6 +116,19 @@ fn given_range(arguments: &Arguments, name: &str) -> Result<Option<RangeArgument
             Some(range) => Ok(Some(range)),
             None => Err(ArgumentError::refused(name, "a range such as '20-60', '20-' or '-40'", &text.into())),
         },
+    }
+}
+
+/// Returns the range in the parameters that other tools have for it. Lines count from 1; 0 and less leaves a parameter out. An end before
+/// the start shows the line of the start.
+fn range_of_other_tools(arguments: &Arguments) -> Option<RangeArgument> {
+    let [start, end, limit] =
+        ["start_line", "end_line", "limit"].map(|name| arguments.count(name).filter(|count| *count > 0));
+    let first = start.unwrap_or(1);
+    let end = end.or_else(|| limit.map(|limit| first.saturating_add(limit - 1)));
+    match (start, end) {
+        (None, None) => None,
+        (_, end) => Some(RangeArgument::Between(first, end.map(|end| end.max(first)))),
     }
 }
 

@@ -10,7 +10,7 @@ use vfs_core::{ExecuteRequest, ExecuteResponse};
 use super::{errors, max_result_bytes};
 use crate::action::{Action, CallScope, Effect};
 use crate::annotations::Annotations;
-use crate::large_text::{LargeTextSource, start_and_end};
+use crate::large_text::{LargeTextSource, shortened, start_and_end};
 use crate::outcome::ToolOutcome;
 use crate::parameter::{Parameter, ParameterKind};
 use crate::request_action::ResultText;
@@ -19,12 +19,11 @@ use crate::result_store::MAX_STORED_OUTPUT;
 use crate::tool_definition::{Needs, ToolDefinition};
 use crate::with_count::with_count;
 
-/// Maximum size in bytes of an output that is shown whole. Of a longer one, the start takes a quarter, and the end, which says more, the
-/// rest.
-const MAX_OUTPUT_BYTES: usize = 4_000;
-
 /// Maximum size in bytes of an output that is not stored.
 const MAX_UNSTORED_OUTPUT: u64 = 1 << 20;
+
+/// Maximum number of characters of the reason why an output is not stored.
+const MAX_REASON_CHARACTERS: usize = 300;
 
 const MAX_SECONDS: i64 = 3_600;
 
@@ -46,7 +45,7 @@ pub(super) const RUN: ToolDefinition = ToolDefinition {
     anthropic_type: None,
     description: |_| {
         "Runs a command on the files, and shows its output and how it ended; of a long output the start and the end. Prefer the other tools \
-         for files."
+         for files. In a command use relative paths: its '/' may be a different root."
             .to_owned()
     },
     action: |arguments| {
@@ -84,10 +83,11 @@ async fn output_outcome(scope: &CallScope<'_>, response: ExecuteResponse) -> Too
     }
     let output = response.output.trim_end_matches('\n');
     let mut text = String::new();
-    let max_bytes = max_result_bytes(scope).min(MAX_OUTPUT_BYTES);
+    let max_bytes = max_result_bytes(scope);
     let is_long = output.len() > max_bytes;
     let mut artifact = None;
     if is_long {
+        // The end says more than the start.
         let (start, end) = start_and_end(output, max_bytes / 4, max_bytes - max_bytes / 4);
         let left_out = &output[start.len()..output.len() - end.len()];
         let left_out = match response.truncated {
@@ -96,7 +96,7 @@ async fn output_outcome(scope: &CallScope<'_>, response: ExecuteResponse) -> Too
         };
         let rest = match scope.setup.store(scope.cx, LargeTextSource::Call(scope.id), &response.output).await {
             None => "write the output to a file to read it all".to_owned(),
-            Some(Err(error)) => error.for_model(),
+            Some(Err(error)) => shortened(&error.for_model(), MAX_REASON_CHARACTERS, "…"),
             Some(Ok(path)) => {
                 let what = if response.truncated { "all but its middle is" } else { "all of it is" };
                 format!("{what} in {}; read or search it, commands do not see it", artifact.insert(path))

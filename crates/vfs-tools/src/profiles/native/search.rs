@@ -9,9 +9,10 @@ use vfs_core::search::{CaseMode, GrepMatch, GrepOutput, GrepSummary, LineKind, P
 use vfs_core::{Error, GrepEvent, GrepRequest, Problem, VfsPath};
 
 use super::counts_by_directory::{CountsByDirectory, MatchCounts};
-use super::enclosing_lines::{EnclosingDefinitions, enclosing_lines};
+use super::enclosing_lines::enclosing_lines;
 use super::list::left_out;
 use super::page::{in_one_line, numbers};
+use super::search_page::{SearchPage, SearchPageItem};
 use super::{errors, max_result_bytes};
 use crate::action::{Action, CallScope, Effect};
 use crate::annotations::Annotations;
@@ -30,9 +31,6 @@ const SUMMARY_DEPTH: usize = 3;
 
 const DEFAULT_LIMIT: u64 = 100;
 
-/// Room in bytes for what is around the text of a line.
-const LINE_ROOM: usize = 24;
-
 /// What is counted: a line with two matches counts once, and an edit of it has two places.
 const LINE: &str = "matching line";
 
@@ -50,7 +48,7 @@ pub(super) const SEARCH: ToolDefinition = ToolDefinition {
             "dir",
             "file_path",
         ]),
-        Parameter::optional("glob", ParameterKind::Text, "Pattern of files, such as '*.rs'.")
+        Parameter::optional("glob", ParameterKind::Glob, "Pattern of files, such as '*.rs'.")
             .aliases(&["include", "match"]),
         Parameter::optional("regex", ParameterKind::Boolean, "Default false."),
         Parameter::optional("word", ParameterKind::Boolean, "Whole words only. Default false.")
@@ -121,86 +119,6 @@ struct SearchAction {
     skip: Option<u64>,
 }
 
-/// A part of the results, in the order of a search.
-#[derive(Default)]
-struct SearchPage {
-    items: Vec<SearchPageItem>,
-    /// Size in bytes of the items as they are shown.
-    size: usize,
-    max_bytes: usize,
-    /// Number of results that were passed or shown, which is the `skip` of the next page.
-    next: u64,
-    has_more: bool,
-    summary: GrepSummary,
-    problems: Vec<Problem>,
-}
-
-enum SearchPageItem {
-    Line(GrepMatch),
-    File(String),
-}
-
-impl SearchPage {
-    /// Appends the lines before a match, and the match; or only the match, if it is the first and the lines take too much. Returns whether
-    /// it fits.
-    fn push_match(&mut self, context: &mut Vec<GrepMatch>, found: GrepMatch) -> bool {
-        let size = self.size_of(context.iter().chain([&found]));
-        if self.size + size > self.max_bytes {
-            if !self.items.is_empty() {
-                return false;
-            }
-            context.clear();
-        }
-        self.size += self.size_of(context.iter().chain([&found]));
-        self.items.extend(context.drain(..).chain([found]).map(SearchPageItem::Line));
-        true
-    }
-
-    /// Appends the lines after the last match that fit.
-    fn push_context(&mut self, context: Vec<GrepMatch>) {
-        for line in context {
-            let size = self.size_of([&line]);
-            if self.size + size > self.max_bytes {
-                break;
-            }
-            self.size += size;
-            self.items.push(SearchPageItem::Line(line));
-        }
-    }
-
-    fn push_file(&mut self, line: String) -> bool {
-        if !self.items.is_empty() && self.size + line.len() > self.max_bytes {
-            return false;
-        }
-        self.size += line.len() + 1;
-        self.items.push(SearchPageItem::File(line));
-        true
-    }
-
-    fn size_of<'a>(&self, lines: impl IntoIterator<Item = &'a GrepMatch>) -> usize {
-        let mut path = match self.items.last() {
-            Some(SearchPageItem::Line(last)) => Some(&last.path),
-            _ => None,
-        };
-        let sizes = lines.into_iter().map(|line| {
-            let path = if path.replace(&line.path) == Some(&line.path) { 0 } else { line.path.as_str().len() };
-            path + line.text.len() + LINE_ROOM
-        });
-        sizes.sum()
-    }
-
-    /// Returns the lines of the matches by file, for the definitions around them.
-    fn lines(&self) -> BTreeMap<VfsPath, Vec<u64>> {
-        let mut lines: BTreeMap<VfsPath, Vec<u64>> = BTreeMap::new();
-        for item in &self.items {
-            if let SearchPageItem::Line(found) = item {
-                lines.entry(found.path.clone()).or_default().push(found.line);
-            }
-        }
-        lines
-    }
-}
-
 #[async_trait]
 impl Action for SearchAction {
     fn effect(&self) -> Effect {
@@ -227,15 +145,19 @@ impl SearchAction {
         }
         let mut text =
             if window.next == 0 { self.nothing(scope, &window.summary).await? } else { self.header(&window) };
-        let (around, left_out) = match self.request.before {
-            0 => enclosing_lines(scope, window.lines()).await,
-            _ => (BTreeMap::new(), 0),
+        let (around, left_out) = match self.shows_definitions() {
+            true => enclosing_lines(scope, window.lines()).await,
+            false => (BTreeMap::new(), 0),
         };
         if left_out > 0 {
-            text.push_str(&format!("; definitions without the last {}", with_count(left_out as u64, "file")));
+            let files = with_count(left_out as u64, "source file");
+            text.push_str(&format!("; definitions not looked for in the last {files}"));
         }
         text.push('\n');
-        render(&mut text, &window, &around);
+        let left_out = window.render(&mut text, &around);
+        if left_out > 0 {
+            text.push_str(&format!("[{} left out, `--` in their place]\n", with_count(left_out, "definition")));
+        }
         if window.has_more {
             text.push_str(&format!("[more: skip={}]", window.next));
         }
@@ -245,11 +167,16 @@ impl SearchAction {
         Ok(outcome)
     }
 
+    /// Returns whether the definition around a match is shown: lines around it say more.
+    fn shows_definitions(&self) -> bool {
+        self.request.output == GrepOutput::Matches && self.request.before == 0
+    }
+
     /// Reads the results that are shown, and stops at the first that is not.
     async fn window(&self, scope: &CallScope<'_>) -> Result<SearchPage, Error> {
         let skip = self.skip.unwrap_or(0);
         let mut events = scope.backend.grep_stream(scope.cx.clone(), self.request.clone());
-        let mut window = SearchPage { max_bytes: max_result_bytes(scope), ..SearchPage::default() };
+        let mut window = SearchPage::new(max_result_bytes(scope), self.shows_definitions());
         let mut context: Vec<GrepMatch> = Vec::new();
         while let Some(event) = events.next().await {
             let fits = match event? {
@@ -383,43 +310,6 @@ async fn count(
         }
     }
     Ok((total, GrepSummary::default(), problems))
-}
-
-/// Appends the lines of a window: a path before the lines of its file, and a definition before the first match in it.
-fn render(text: &mut String, window: &SearchPage, around: &EnclosingDefinitions) {
-    let mut room = window.max_bytes.saturating_sub(window.size);
-    let (mut path, mut last_line, mut definition) = (None, 0, None);
-    for item in &window.items {
-        let found = match item {
-            SearchPageItem::Line(found) => found,
-            SearchPageItem::File(line) => {
-                text.push_str(line);
-                text.push('\n');
-                continue;
-            }
-        };
-        if path != Some(&found.path) {
-            text.push_str(&in_one_line(found.path.as_str()));
-            text.push('\n');
-            (path, last_line, definition) = (Some(&found.path), 0, None);
-        } else if found.kind == LineKind::Context && found.line > last_line + 1 {
-            text.push_str("--\n");
-        }
-        let around = around.get(&found.path).and_then(|lines| lines.get(&found.line));
-        let begins = around.map(|(line, _)| *line);
-        // What follows a match that begins a definition is in it anyway.
-        if begins != definition && begins != Some(last_line) {
-            let line = around.map_or_else(|| "--\n".to_owned(), |(line, shown)| format!("{line}= {shown}\n"));
-            if line.len() <= room {
-                room -= line.len();
-                text.push_str(&line);
-            }
-        }
-        (definition, last_line) = (begins, found.line);
-        let mark = if found.kind == LineKind::Match { ':' } else { '-' };
-        let cut = if found.cut { " [line cut]" } else { "" };
-        text.push_str(&format!("{}{mark} {}{cut}\n", found.line, found.text.trim_end_matches(['\n', '\r'])));
-    }
 }
 
 /// Returns whether `pattern` is more likely an expression than literal text.

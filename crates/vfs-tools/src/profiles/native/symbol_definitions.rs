@@ -169,6 +169,11 @@ pub(super) fn first_comment_line(lines: &[&str], at: u64) -> u64 {
     at - lines[..at as usize - 1].iter().rev().take_while(is_comment).count() as u64
 }
 
+/// Returns whether definitions are found in a file of this name.
+pub(super) fn has_definitions(name: &str) -> bool {
+    syntax_of(name).is_some()
+}
+
 fn syntax_of(name: &str) -> Option<(&'static Syntax, &'static Regex)> {
     let extension = name.rsplit_once('.')?.1.to_ascii_lowercase();
     let at = SYNTAXES.iter().position(|syntax| syntax.extensions.contains(&extension.as_str()))?;

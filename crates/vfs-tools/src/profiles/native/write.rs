@@ -66,10 +66,6 @@ impl Action for WriteAction {
     }
 
     async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
-        let _change = match scope.session.change(scope.cx).await {
-            Ok(change) => change,
-            Err(error) => return errors::failure_outcome(scope, &self.path, error).await,
-        };
         let shown = scope.session.version(&self.path);
         let before = match self.mode {
             WriteToolMode::Append => self.info(scope).await,
@@ -99,6 +95,13 @@ impl Action for WriteAction {
                 }
                 outcome_of(ResultText::whole(text), written)
             }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && self.mode != WriteToolMode::Create => {
+                match scope.refuse_unread(vec![self.path.clone()]).await {
+                    Some(refused) => refused,
+                    // The model has read the file meanwhile, or it is gone again.
+                    None => errors::failure_outcome(scope, &self.path, error).await,
+                }
+            }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let error = error.or_path(&self.path);
                 let path = &self.path;
@@ -116,6 +119,8 @@ impl WriteAction {
     async fn write(&self, scope: &CallScope<'_>, shown: Option<Version>) -> Result<WriteResult, Error> {
         let mode = match (self.mode, shown) {
             (WriteToolMode::Create, _) => WriteMode::CreateNew,
+            // The call would have been refused if there had been a file that the model has not read.
+            (_, None) if scope.setup.reads_before_edits => WriteMode::CreateNew,
             (WriteToolMode::Append, _) => match self.append_in_its_encoding(scope).await {
                 Some(written) => return written,
                 None => WriteMode::Append,
