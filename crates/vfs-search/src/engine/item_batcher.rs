@@ -53,6 +53,9 @@ pub(super) struct ItemBatcher<'a, V: SearchVisitor> {
     /// Whether an item of the file was put, or refused: then the end of the file is an item of its own and not only a
     /// count.
     has_shown: bool,
+    /// Whether an item of the file was refused. Every later one is then refused too, so that the file is not taken for complete if
+    /// the slot accepts items again before its end.
+    was_refused: bool,
     is_file_done: bool,
 }
 
@@ -69,6 +72,7 @@ impl<'a, V: SearchVisitor> ItemBatcher<'a, V> {
             wake_timer: None,
             resume_line: 0,
             has_shown: false,
+            was_refused: false,
             is_file_done: false,
         }
     }
@@ -77,6 +81,7 @@ impl<'a, V: SearchVisitor> ItemBatcher<'a, V> {
     pub(super) fn begin_file(&mut self, resume_line: u64) {
         self.resume_line = resume_line;
         self.has_shown = resume_line > 0;
+        self.was_refused = false;
         self.is_file_done = false;
     }
 
@@ -207,7 +212,8 @@ impl<V: SearchVisitor> ItemSink for ItemBatcher<'_, V> {
             return ControlFlow::Continue(());
         }
         self.has_shown = true;
-        if !self.admits_more() {
+        if self.was_refused || !self.admits_more() {
+            self.was_refused = true;
             return ControlFlow::Break(());
         }
         if self.items.capacity() == 0 {
@@ -233,5 +239,44 @@ impl<V: SearchVisitor> ItemSink for ItemBatcher<'_, V> {
 impl<V: SearchVisitor> ItemSink for &RefCell<ItemBatcher<'_, V>> {
     fn put(&mut self, item: SearchItem) -> ControlFlow<()> {
         self.borrow_mut().put(item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vfs_core::search::Skipped;
+    use vfs_core::{CancelToken, Error, ErrorKind, LsRequest, OpContext, Problem};
+
+    use super::*;
+    use crate::engine::ordered_task_queue::RunAheadLimits;
+    use crate::engine::pool::Pool;
+    use crate::engine::received_item_queue::ReceivedItemQueue;
+    use crate::ops::ls::LsVisitor;
+    use crate::testing::{TestTree, path};
+
+    #[test]
+    fn a_file_is_incomplete_after_a_refused_item_although_there_is_room_at_its_end() {
+        const BUDGET: usize = 10_000;
+        let problem = || Problem::new("/a".to_owned(), &Error::of(ErrorKind::Internal));
+        let cancel = CancelToken::new();
+        let cx = OpContext::new().with_cancel_token(cancel.clone());
+        let limits = RunAheadLimits { window: 1, budget: BUDGET, head_budget: BUDGET, max_entries: 1 };
+        let request = LsRequest::new(path("/"));
+        let search: Arc<Search<LsVisitor>> =
+            Arc::new(Search::new(Arc::new(TestTree::new([])), cx, request, Pool::new(1), limits));
+        let key = search.lock().queue.claim().expect("the start").key;
+        let mut batcher = ItemBatcher::new(&search, &key);
+        batcher.add_findings(WalkFindings { problems: vec![problem()], ..WalkFindings::default() });
+        batcher.begin_file(0);
+        // The consumer has not taken what is in the slot, and the worker gives up its wait, as the search is over.
+        assert!(search.lock().queue.add(&key, &mut vec![SearchItem::Problem(problem())], BUDGET));
+        cancel.cancel();
+        assert!(batcher.put(SearchItem::Problem(problem())).is_break());
+        search.lock().queue.take(&mut ReceivedItemQueue::default());
+        batcher.flush_if_due();
+        let end = SearchItem::Done { searched: true, left_early: false, skipped: Skipped::default() };
+        assert!(batcher.put(end).is_break());
+        let mut resume_line = 0;
+        assert!(!batcher.end_file(&mut resume_line));
     }
 }
