@@ -53,13 +53,13 @@ enum OpenedBackend {
 }
 
 /// The origin of the backend that the arguments select.
-enum BackendSelection<'a> {
+enum BackendOrigin<'a> {
     Directory,
     Config(&'a Path),
     Store(&'a str),
 }
 
-impl<'a> BackendSelection<'a> {
+impl<'a> BackendOrigin<'a> {
     fn from_args(args: &'a BackendArgs) -> Result<Self, Failure> {
         // Global options can be before or after the command, and clap detects no conflict between the two positions.
         let has_directory = args.root.is_some() || args.host;
@@ -91,16 +91,16 @@ impl BackendSession {
             Some(actor) => OpContext::new().with_actor(actor.as_str()),
             None => OpContext::new(),
         };
-        match BackendSelection::from_args(args)? {
-            BackendSelection::Directory => Self::open_directory(args, cx),
-            BackendSelection::Config(file) => Self::open_config(file, cx).await,
-            BackendSelection::Store(url) => Self::open_store(url, missing, args.namespace.as_deref(), cx).await,
+        match BackendOrigin::from_args(args)? {
+            BackendOrigin::Directory => Self::open_directory(args, cx),
+            BackendOrigin::Config(file) => Self::open_config(file, cx).await,
+            BackendOrigin::Store(url) => Self::open_store(url, missing, args.namespace.as_deref(), cx).await,
         }
     }
 
     /// Returns the audit logs of the configuration file, which may be damaged, and opens nothing else.
     pub(crate) async fn audit_logs(args: &BackendArgs) -> Result<Vec<LayerHandle<BackendSink>>, Failure> {
-        let BackendSelection::Config(file) = BackendSelection::from_args(args)? else { return Err(MISSING_CONFIG) };
+        let BackendOrigin::Config(file) = BackendOrigin::from_args(args)? else { return Err(MISSING_CONFIG) };
         let config = Config::load(file).await.map_err(Failure::Config)?;
         config.audit_logs(&config.directory().unwrap_or_default()).await.map_err(Failure::Config)
     }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use futures::stream::BoxStream;
 use vfs_core::operation::{UnaryRequest, deferred_stream};
-use vfs_core::path::MapPaths;
+use vfs_core::path::MapResultPaths;
 use vfs_core::search::IgnoreMode;
 use vfs_core::transfer::TransferTargetMode;
 use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
@@ -182,7 +182,7 @@ impl CompositeBackend {
     async fn send_to_file<Q>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
     where
         Q: UnaryRequest,
-        Q::Output: MapPaths,
+        Q::Output: MapResultPaths,
     {
         let table = self.table.load_full();
         if table.is_mount_or_ancestor(path) {

@@ -10,7 +10,7 @@ use futures::stream::{self, BoxStream, SelectAll};
 use vfs_core::change_log::ChangeLog;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::operation::{Request as _, UnaryRequest as _};
-use vfs_core::path::MapPaths as _;
+use vfs_core::path::MapResultPaths as _;
 use vfs_core::shell::{JobInfo, JobOutputRequest, JobOutputResult, JobsRequest, StopJobRequest};
 use vfs_core::tree::{OpenTreeRequest, Tree};
 use vfs_core::watch::{Change, WatchCursor, WatchEvent, WatchRequest};

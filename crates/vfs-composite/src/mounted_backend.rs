@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use vfs_core::operation::UnaryRequest;
-use vfs_core::path::{MapPaths, PathMapping};
+use vfs_core::path::{MapResultPaths, PathMapping};
 use vfs_core::tree::{MappedTree, OpenTreeRequest, Tree};
 use vfs_core::{Backend, Capabilities, OpContext, Result, VfsPath};
 
@@ -57,7 +57,7 @@ impl MountedBackend {
     pub(crate) async fn send<Q>(&self, cx: &OpContext, request: Q) -> Result<Q::Output>
     where
         Q: UnaryRequest,
-        Q::Output: MapPaths,
+        Q::Output: MapResultPaths,
     {
         if self.at().is_root() {
             return request.send(&*self.backend, cx).await;

@@ -31,7 +31,7 @@ pub(crate) struct VersionedContent {
 }
 
 /// The files and directories of a transfer.
-struct TransferEntries {
+struct TransferPlan {
     is_dir: bool,
     /// Whether the target is replaced.
     replaces_target: bool,
@@ -121,15 +121,15 @@ impl CompositeBackend {
     async fn copy_files(&self, cx: &OpContext, table: &MountTable, req: CopyRequest) -> Result<CopyResult> {
         let CopyRequest { from, to, mode, .. } = req;
         check_source_and_target(cx, table, &from, &to)?;
-        let mut entries = self.entries(cx, &from, &to).await?;
-        entries.replaces_target = self.check_target(cx, table, &entries, &to, mode).await?;
+        let mut plan = self.plan(cx, &from, &to).await?;
+        plan.replaces_target = self.check_target(cx, table, &plan, &to, mode).await?;
         let mut progress = TransferProgress::default();
-        if let Err(error) = self.copy_all(cx, &entries, mode, &mut progress).await {
-            let error = self.rollback(cx, &to, &entries, progress, None, error).await;
+        if let Err(error) = self.copy_all(cx, &plan, mode, &mut progress).await {
+            let error = self.rollback(cx, &to, &plan, progress, None, error).await;
             return Err(error.unwrap_or_else(|error| error));
         }
         let files = progress.copied.len() as u64;
-        let mut result = CopyResult::new(from, to, entries.replaces_target, files, progress.bytes);
+        let mut result = CopyResult::new(from, to, plan.replaces_target, files, progress.bytes);
         result.files_update = progress.update;
         Ok(result)
     }
@@ -145,7 +145,7 @@ impl CompositeBackend {
                            after the change is merged";
             return Err(Error::new(ErrorKind::CrossBackend, message).with_path(&to));
         }
-        let mut entries = self.entries(cx, &from, &to).await?;
+        let mut plan = self.plan(cx, &from, &to).await?;
         // A rename replaces a link, but a write here would follow it.
         if self.kind(cx, &to).await? == EntryKind::Link {
             return Err(if is_overwrite(mode) {
@@ -154,17 +154,17 @@ impl CompositeBackend {
                 Error::at(ErrorKind::AlreadyExists, &to)
             });
         }
-        entries.replaces_target = self.check_target(cx, table, &entries, &to, mode).await?;
-        let mut recorded = self.record(cx, table, &from, &to, &entries, mode).await?;
+        plan.replaces_target = self.check_target(cx, table, &plan, &to, mode).await?;
+        let mut recorded = self.record(cx, table, &from, &to, &plan, mode).await?;
         let mut progress = TransferProgress::default();
-        let result = match self.copy_all(cx, &entries, mode, &mut progress).await {
+        let result = match self.copy_all(cx, &plan, mode, &mut progress).await {
             Ok(()) => self.remove_sources(cx, &from, &mut progress).await,
             Err(error) => Err(error),
         };
         let outcome = match result {
             Ok(()) => Ok(progress.update),
             // If the rollback is incomplete, the record stays for `recover`.
-            Err(error) => Err(self.rollback(cx, &to, &entries, progress, recorded.as_mut(), error).await?),
+            Err(error) => Err(self.rollback(cx, &to, &plan, progress, recorded.as_mut(), error).await?),
         };
         if let (Some(journal), Some(recorded)) = (&self.journal, recorded) {
             journal.end(&cx.for_cleanup(), recorded).await.map_err(|source| {
@@ -174,17 +174,17 @@ impl CompositeBackend {
                 Error::new(source.kind(), message).with_path(&to).with_source(source)
             })?;
         }
-        let mut result = RenameResult::new(from, to, entries.replaces_target);
+        let mut result = RenameResult::new(from, to, plan.replaces_target);
         result.files_update = outcome?;
         Ok(result)
     }
 
     /// Returns the files and directories at and below `from`, with their targets below `to`.
-    async fn entries(&self, cx: &OpContext, from: &VfsPath, to: &VfsPath) -> Result<TransferEntries> {
+    async fn plan(&self, cx: &OpContext, from: &VfsPath, to: &VfsPath) -> Result<TransferPlan> {
         let kind = self.kind(cx, from).await?;
         if !self.stat(cx, StatRequest::new(from.clone())).await?.is_dir {
             let item = TransferFile { from: from.clone(), to: to.clone(), kind };
-            return Ok(TransferEntries {
+            return Ok(TransferPlan {
                 is_dir: false,
                 replaces_target: false,
                 files: vec![item],
@@ -206,27 +206,26 @@ impl CompositeBackend {
             )
             .with_path(from));
         }
-        let mut entries =
-            TransferEntries { is_dir: true, replaces_target: false, files: Vec::new(), empty_dirs: Vec::new() };
+        let mut plan = TransferPlan { is_dir: true, replaces_target: false, files: Vec::new(), empty_dirs: Vec::new() };
         if listed.entries.is_empty() {
-            entries.empty_dirs.push(TransferDirectory { from: from.clone(), to: to.clone() });
+            plan.empty_dirs.push(TransferDirectory { from: from.clone(), to: to.clone() });
         }
         for entry in listed.entries {
             let below = entry.path.strip_prefix(from).unwrap_or_default();
             let target = to.join(below).map_err(|error| error.with_path(&entry.path))?;
             let kind = self.kind(cx, &entry.path).await?;
             if !entry.is_dir {
-                entries.files.push(TransferFile { from: entry.path, to: target, kind });
+                plan.files.push(TransferFile { from: entry.path, to: target, kind });
                 continue;
             }
             if kind == EntryKind::Link {
                 return Err(link_to_directory(&entry.path));
             }
             if self.is_empty_directory(cx, &entry.path).await? {
-                entries.empty_dirs.push(TransferDirectory { from: entry.path, to: target });
+                plan.empty_dirs.push(TransferDirectory { from: entry.path, to: target });
             }
         }
-        Ok(entries)
+        Ok(plan)
     }
 
     /// Returns whether there is a link at `path`.
@@ -269,7 +268,7 @@ impl CompositeBackend {
         &self,
         cx: &OpContext,
         table: &MountTable,
-        entries: &TransferEntries,
+        plan: &TransferPlan,
         to: &VfsPath,
         mode: TransferTargetMode,
     ) -> Result<bool> {
@@ -279,7 +278,7 @@ impl CompositeBackend {
             Err(error) => return Err(error),
         };
         let refused = |kind| Err(Error::at(kind, to));
-        match (entries.is_dir, existing.is_dir) {
+        match (plan.is_dir, existing.is_dir) {
             _ if !is_overwrite(mode) => refused(ErrorKind::AlreadyExists),
             (false, true) => refused(ErrorKind::IsADirectory),
             (true, false) => refused(ErrorKind::NotADirectory),
@@ -305,11 +304,11 @@ impl CompositeBackend {
     async fn copy_all(
         &self,
         cx: &OpContext,
-        entries: &TransferEntries,
+        plan: &TransferPlan,
         mode: TransferTargetMode,
         progress: &mut TransferProgress,
     ) -> Result<()> {
-        for TransferFile { from, to, kind } in &entries.files {
+        for TransferFile { from, to, kind } in &plan.files {
             cx.check()?;
             let source = self.fetch(cx, from).await?;
             let before = match self.fetch(cx, to).await {
@@ -348,7 +347,7 @@ impl CompositeBackend {
             }
             self.verify_copy(cx, to, &source).await?;
         }
-        for directory in &entries.empty_dirs {
+        for directory in &plan.empty_dirs {
             self.make_directory(cx, &directory.to).await?;
         }
         Ok(())

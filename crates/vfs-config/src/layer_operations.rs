@@ -2,7 +2,7 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use vfs_core::path::MapPaths as _;
+use vfs_core::path::MapResultPaths as _;
 use vfs_core::snapshots::{RestoreRequest, SnapshotDiffResult, SnapshotInfo, SnapshotRequest};
 use vfs_core::{ErrorKind, OpContext, Operation, Result, Snapshots as _, VfsPath};
 use vfs_layers::{AuditOperation, Outcome};

@@ -32,7 +32,7 @@ pub(crate) struct ConfigFileTable {
     #[schemars(with = "Option<JournalSchema>")]
     pub(crate) journal: Option<Spanned<JournalSetting>>,
     /// The files at `/`, and at every path outside the mounts.
-    pub(crate) default: DefaultTable,
+    pub(crate) default: DefaultMountTable,
     /// The files at other paths.
     #[serde(default)]
     pub(crate) mounts: Vec<MountTable>,
@@ -93,7 +93,7 @@ impl<'de> Deserialize<'de> for JournalSetting {
 /// The default backend and the layers around it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DefaultTable {
+pub(crate) struct DefaultMountTable {
     #[schemars(flatten, with = "BackendTable")]
     pub(crate) backend: Spanned<BackendTable>,
     /// Layers around these files only, the first one innermost.

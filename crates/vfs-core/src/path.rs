@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use arrayvec::ArrayString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use crate::path_mapping::{MapPaths, PathMapping};
+pub use crate::path_mapping::{MapResultPaths, PathMapping};
 
 use crate::error::{Error, ErrorDetail, ErrorKind, PathFault, Result};
 

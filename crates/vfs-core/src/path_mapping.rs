@@ -134,7 +134,7 @@ fn quoted(path: &str) -> String {
 }
 
 /// A result whose paths can be mapped into another namespace.
-pub trait MapPaths: Sized {
+pub trait MapResultPaths: Sized {
     /// Maps all paths into the caller's namespace.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ pub trait MapPaths: Sized {
 
 macro_rules! map_paths {
     ($($type:ident [$($path:ident),+] $([$update:ident])?;)+) => {$(
-        impl MapPaths for $type {
+        impl MapResultPaths for $type {
             fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
                 $(self.$path = mapping.to_outer(&self.$path)?;)+
                 $(self.$update = mapping.files_update(self.$update)?;)?
@@ -165,7 +165,7 @@ map_paths! {
     CopyResult [from, to] [files_update];
 }
 
-impl MapPaths for EditResult {
+impl MapResultPaths for EditResult {
     fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
         let path = mapping.to_outer(&self.path)?;
         if let Some(diff) = &mut self.diff {
@@ -177,7 +177,7 @@ impl MapPaths for EditResult {
     }
 }
 
-impl MapPaths for SnapshotDiffEntry {
+impl MapResultPaths for SnapshotDiffEntry {
     fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
         let path = mapping.to_outer(&self.path)?;
         self.diff = crate::edit::rename_in_diff(&self.diff, &self.path, &path);
@@ -186,7 +186,7 @@ impl MapPaths for SnapshotDiffEntry {
     }
 }
 
-impl MapPaths for SnapshotDiffResult {
+impl MapResultPaths for SnapshotDiffResult {
     fn map_paths(self, mapping: &PathMapping) -> Result<Self> {
         let changes = self.changes.into_iter().map(|change| change.map_paths(mapping));
         changes.collect::<Result<_>>().map(Self::new)
@@ -220,7 +220,7 @@ fn map_problems(problems: Vec<Problem>, mapping: &PathMapping) -> Vec<Problem> {
     problems.into_iter().map(|problem| mapping.problem(problem)).collect()
 }
 
-impl MapPaths for LsResult {
+impl MapResultPaths for LsResult {
     fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
         self.problems = map_problems(self.problems, mapping);
         self.entries = map_each(self.entries, mapping, &mut self.problems, |entry| &mut entry.path);
@@ -228,7 +228,7 @@ impl MapPaths for LsResult {
     }
 }
 
-impl MapPaths for GlobResult {
+impl MapResultPaths for GlobResult {
     fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
         self.problems = map_problems(self.problems, mapping);
         self.entries = map_each(self.entries, mapping, &mut self.problems, |entry| &mut entry.path);
@@ -236,7 +236,7 @@ impl MapPaths for GlobResult {
     }
 }
 
-impl MapPaths for GrepResult {
+impl MapResultPaths for GrepResult {
     fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
         self.problems = map_problems(self.problems, mapping);
         self.matches = map_each(self.matches, mapping, &mut self.problems, |found| &mut found.path);
@@ -245,7 +245,7 @@ impl MapPaths for GrepResult {
     }
 }
 
-impl MapPaths for GrepEvent {
+impl MapResultPaths for GrepEvent {
     fn map_paths(self, mapping: &PathMapping) -> Result<Self> {
         Ok(match self {
             Self::Match(mut found) => {
@@ -262,7 +262,7 @@ impl MapPaths for GrepEvent {
     }
 }
 
-impl MapPaths for WatchEvent {
+impl MapResultPaths for WatchEvent {
     fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
         match &mut self.change {
             Change::Created { path, .. } | Change::Changed { path, .. } | Change::Removed { path } => {
@@ -275,7 +275,7 @@ impl MapPaths for WatchEvent {
     }
 }
 
-impl MapPaths for ExecuteResponse {
+impl MapResultPaths for ExecuteResponse {
     fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
         self.full_output = self.full_output.map(|file| mapping.to_outer(&file)).transpose()?;
         self.problems = map_problems(self.problems, mapping);
@@ -283,7 +283,7 @@ impl MapPaths for ExecuteResponse {
     }
 }
 
-impl MapPaths for ExecuteEvent {
+impl MapResultPaths for ExecuteEvent {
     fn map_paths(self, mapping: &PathMapping) -> Result<Self> {
         Ok(match self {
             Self::Exit(response) => Self::Exit(response.map_paths(mapping)?),
@@ -292,7 +292,7 @@ impl MapPaths for ExecuteEvent {
     }
 }
 
-impl MapPaths for FileUploadResponse {
+impl MapResultPaths for FileUploadResponse {
     fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
         self.path = mapping.to_outer(&self.path)?;
         self.cause = self.cause.map(|cause| mapping.error(cause));
@@ -301,7 +301,7 @@ impl MapPaths for FileUploadResponse {
     }
 }
 
-impl MapPaths for FileDownloadResponse {
+impl MapResultPaths for FileDownloadResponse {
     fn map_paths(mut self, mapping: &PathMapping) -> Result<Self> {
         self.path = mapping.to_outer(&self.path)?;
         self.cause = self.cause.map(|cause| mapping.error(cause));
@@ -309,7 +309,7 @@ impl MapPaths for FileDownloadResponse {
     }
 }
 
-impl MapPaths for Box<dyn FileWriter> {
+impl MapResultPaths for Box<dyn FileWriter> {
     fn map_paths(self, mapping: &PathMapping) -> Result<Self> {
         Ok(Box::new(MappedWriter { inner: self, mapping: mapping.clone() }))
     }
@@ -333,7 +333,7 @@ impl FileWriter for MappedWriter {
     }
 }
 
-impl MapPaths for MultiModalReadResult {
+impl MapResultPaths for MultiModalReadResult {
     fn map_paths(self, mapping: &PathMapping) -> Result<Self> {
         Ok(match self {
             Self::Content(read) => Self::Content(read.map_paths(mapping)?),

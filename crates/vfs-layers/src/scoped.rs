@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::operation::{Request as _, UnaryRequest, UploadContexts};
-use vfs_core::path::{MapPaths, PathMapping};
+use vfs_core::path::{MapResultPaths, PathMapping};
 use vfs_core::tree::{
     ChildKind, Directory, Listing, LookupResult, MappedTree, OpenTreeRequest, SearchableContent, Tree, TreeUse,
 };
@@ -79,7 +79,7 @@ impl ScopedBackend {
     async fn send<Q>(&self, cx: &OpContext, request: Q) -> Result<Q::Output>
     where
         Q: UnaryRequest,
-        Q::Output: MapPaths,
+        Q::Output: MapResultPaths,
     {
         for path in request.as_request_ref().paths() {
             self.check_within(cx, path).await?;
@@ -93,7 +93,7 @@ impl ScopedBackend {
     async fn send_file<Q>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
     where
         Q: UnaryRequest,
-        Q::Output: MapPaths,
+        Q::Output: MapResultPaths,
     {
         if path.is_root() {
             cx.check()?;
@@ -120,7 +120,7 @@ impl ScopedBackend {
     async fn send_entry<Q>(&self, cx: &OpContext, request: Q) -> Result<Q::Output>
     where
         Q: UnaryRequest,
-        Q::Output: MapPaths,
+        Q::Output: MapResultPaths,
     {
         for path in request.as_request_ref().paths() {
             let Some(parent) = path.parent() else {

@@ -26,7 +26,7 @@ use crate::helper_program::{
 };
 use crate::landlock::{LandlockAccess, LandlockRules};
 use crate::namespaces::bubblewrap::{
-    BindOver, BindSource, BubblewrapPlan, HelperMountSupport, HostProcessVisibility, SetsidMode,
+    BindSource, BubblewrapPlan, CoveringMount, HelperMountSupport, HostProcessVisibility, SetsidMode,
     UserNamespacePrevention, arguments,
 };
 use crate::namespaces::inherited_files::{InheritedFiles, encode_options, no_memory};
@@ -284,8 +284,8 @@ impl NamespaceSpawner {
         Ok((made, covering.as_ref().map(|filter| inherited.add_content(filter)).transpose()?))
     }
 
-    /// Returns the binds over the tree, and the checks by which the helper verifies them.
-    fn covers(&self, mounts: &[OpenMount], inherited: &mut InheritedFiles) -> Result<(BindsByPath, Vec<CoverCheck>)> {
+    /// Returns the mounts over the tree, and the checks by which the helper verifies them.
+    fn covers(&self, mounts: &[OpenMount], inherited: &mut InheritedFiles) -> Result<(CoversByPath, Vec<CoverCheck>)> {
         let (mut covers, mut checks) = (Vec::new(), Vec::new());
         let status = |file: &OwnedFd| {
             rustix::fs::fstat(file).map_err(|errno| Error::of(ErrorKind::Unavailable).with_source(errno))
@@ -296,8 +296,8 @@ impl NamespaceSpawner {
                 BindSourcePassing::ByPath => BindSource::Path(mount.directory.join(path.trim_start_matches('/'))),
             };
             let with_access = |source| match mount.access {
-                AccessMode::ReadWrite => BindOver::Writable(source),
-                _ => BindOver::ReadOnly(source),
+                AccessMode::ReadWrite => CoveringMount::Writable(source),
+                _ => CoveringMount::ReadOnly(source),
             };
             let root = status(&mount.root)?;
             let device = root.st_dev;
@@ -310,10 +310,10 @@ impl NamespaceSpawner {
                 let made = ExpectedCoverTarget::OffDevice { device };
                 let (cover, check) = match what {
                     PathCover::InPlace => (with_access(bind_source(file, &path, inherited)), covered),
-                    PathCover::ReadOnly => (BindOver::ReadOnly(bind_source(file, &path, inherited)), covered),
-                    PathCover::HiddenFile => (BindOver::HiddenFile(inherited.add_content(b"")?), made),
-                    PathCover::HiddenDirectory => (BindOver::HiddenDirectory, made),
-                    PathCover::Placeholder => (BindOver::EmptyDirectory, made),
+                    PathCover::ReadOnly => (CoveringMount::ReadOnly(bind_source(file, &path, inherited)), covered),
+                    PathCover::HiddenFile => (CoveringMount::HiddenFile(inherited.add_content(b"")?), made),
+                    PathCover::HiddenDirectory => (CoveringMount::HiddenDirectory, made),
+                    PathCover::Placeholder => (CoveringMount::EmptyDirectory, made),
                 };
                 let at = format!("{}{path}", mount.at);
                 checks.push((at.clone().into(), check));
@@ -346,8 +346,8 @@ fn read_help(
     Ok(String::from_utf8_lossy(&help).into_owned())
 }
 
-/// Binds over the tree, with their paths.
-type BindsByPath = Vec<(String, BindOver)>;
+/// Mounts over the tree, with their paths.
+type CoversByPath = Vec<(String, CoveringMount)>;
 /// A covered path, with the file that the helper expects there.
 type CoverCheck = (PathBuf, ExpectedCoverTarget);
 

@@ -15,7 +15,7 @@
 //! and starves no other search. If a time slice waits for a thread, a compensation thread replaces each worker that is
 //! stuck in a call, busy with a long file, or waiting for its consumer.
 //!
-//! The modules depend on each other in one direction: `ops` (the operations) on all others, `engine` (worker pool and
+//! The modules depend on each other in one direction: `ops` (the operations) on the others, `engine` (worker pool and
 //! ordered queue) on `walk` (directories), `searcher` (one file) on `walk` and `query` (compiled requests), and `walk`
 //! and `query` on `glob`. `runtime` stands apart: it has helpers for the backends that run on tokio.
 

@@ -22,9 +22,9 @@ pub(crate) enum SearchItem {
     After(GrepMatch),
     /// A matching file.
     File(MatchedFile),
-    /// An entry that could not be searched.
+    /// An entry or a file of ignore rules that could not be read, or not to its end.
     Problem(Problem),
-    /// The end of a file. `left_early` says that the file has more matches than its own limit allows.
+    /// The end of an entry. `left_early` says that the file has more matches than its own limit allows.
     Done { searched: bool, left_early: bool, skipped: Skipped },
     /// An entry of a glob or a listing.
     Entry(FileInfo),

@@ -22,7 +22,7 @@ use crate::{glob, glob_on};
 
 /// The content of a path. A directory exists if something lies below it.
 #[derive(Debug, Clone)]
-pub(crate) enum Node {
+pub(crate) enum TestNode {
     File(Bytes),
     /// A link to this absolute path; a relative one leads outside.
     Link(&'static str),
@@ -47,7 +47,7 @@ type Hook = Box<dyn Fn(&str) + Send + Sync>;
 
 /// A tree in a map that records the calls it receives.
 pub(crate) struct TestTree {
-    nodes: BTreeMap<String, Node>,
+    nodes: BTreeMap<String, TestNode>,
     lend: TestContentSource,
     pub(crate) listed: Mutex<Vec<String>>,
     pub(crate) opened: Mutex<Vec<String>>,
@@ -64,10 +64,10 @@ pub(crate) struct TestTree {
 
 impl TestTree {
     pub(crate) fn new<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        Self::of(files.into_iter().map(|(path, text)| (path, Node::File(Bytes::copy_from_slice(text.as_bytes())))))
+        Self::of(files.into_iter().map(|(path, text)| (path, TestNode::File(Bytes::copy_from_slice(text.as_bytes())))))
     }
 
-    pub(crate) fn of<'a>(nodes: impl IntoIterator<Item = (&'a str, Node)>) -> Self {
+    pub(crate) fn of<'a>(nodes: impl IntoIterator<Item = (&'a str, TestNode)>) -> Self {
         let nodes = nodes.into_iter().map(|(path, node)| (path.to_owned(), node)).collect();
         Self {
             nodes,
@@ -89,7 +89,7 @@ impl TestTree {
         self
     }
 
-    pub(crate) fn with(mut self, path: &str, node: Node) -> Self {
+    pub(crate) fn with(mut self, path: &str, node: TestNode) -> Self {
         self.nodes.insert(path.to_owned(), node);
         self
     }
@@ -121,10 +121,10 @@ impl TestTree {
 
     fn kind(&self, path: &str) -> Option<ChildKind> {
         match self.nodes.get(path) {
-            Some(Node::File(_) | Node::Locked) => Some(ChildKind::File),
-            Some(Node::Link(_)) => Some(ChildKind::Link),
-            Some(Node::Fifo) => Some(ChildKind::Other),
-            Some(Node::Directory | Node::LockedDirectory) => Some(ChildKind::Directory),
+            Some(TestNode::File(_) | TestNode::Locked) => Some(ChildKind::File),
+            Some(TestNode::Link(_)) => Some(ChildKind::Link),
+            Some(TestNode::Fifo) => Some(ChildKind::Other),
+            Some(TestNode::Directory | TestNode::LockedDirectory) => Some(ChildKind::Directory),
             None => {
                 let below = format!("{}/", path.trim_end_matches('/'));
                 let next = self.nodes.range(below.clone()..).next();
@@ -140,7 +140,7 @@ impl TestTree {
         let mut rest: Vec<String> = path.split('/').filter(|name| !name.is_empty()).rev().map(str::to_owned).collect();
         while let Some(name) = rest.pop() {
             done = format!("{done}/{name}");
-            if let Some(Node::Link(target)) = self.nodes.get(&done) {
+            if let Some(TestNode::Link(target)) = self.nodes.get(&done) {
                 hops += 1;
                 if hops > 40 {
                     return Err(Error::new(ErrorKind::InvalidPath, "too many links"));
@@ -194,7 +194,7 @@ impl Directory for TestTreeDir {
         if let Some(hook) = &self.tree.on_list {
             hook(&self.path);
         }
-        if matches!(self.tree.nodes.get(&self.path), Some(Node::LockedDirectory)) {
+        if matches!(self.tree.nodes.get(&self.path), Some(TestNode::LockedDirectory)) {
             return Err(Error::new(ErrorKind::PermissionDenied, "permission denied"));
         }
         let below = format!("{}/", self.path);
@@ -239,10 +239,10 @@ impl Directory for TestTreeDir {
     fn stat(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
         let real = self.tree.resolve(&self.child(name))?;
         match self.tree.nodes.get(&real) {
-            Some(Node::File(bytes)) => Ok(FileInfo::file(path, bytes.len() as u64, Version::new("1"))),
-            Some(Node::Locked) => Ok(FileInfo::file(path, 0, Version::new("1"))),
-            Some(Node::Fifo | Node::Link(_)) => Err(Error::new(ErrorKind::Unsupported, "not a file")),
-            Some(Node::Directory | Node::LockedDirectory) | None => Ok(FileInfo::directory(path)),
+            Some(TestNode::File(bytes)) => Ok(FileInfo::file(path, bytes.len() as u64, Version::new("1"))),
+            Some(TestNode::Locked) => Ok(FileInfo::file(path, 0, Version::new("1"))),
+            Some(TestNode::Fifo | TestNode::Link(_)) => Err(Error::new(ErrorKind::Unsupported, "not a file")),
+            Some(TestNode::Directory | TestNode::LockedDirectory) | None => Ok(FileInfo::directory(path)),
         }
     }
 
@@ -264,8 +264,8 @@ impl Directory for TestTreeDir {
         }
         let real = if kind == ChildKind::Link { self.tree.resolve(&path)? } else { path };
         let bytes = match self.tree.nodes.get(&real) {
-            Some(Node::File(bytes)) => bytes.clone(),
-            Some(Node::Locked) => return Err(Error::new(ErrorKind::PermissionDenied, "permission denied")),
+            Some(TestNode::File(bytes)) => bytes.clone(),
+            Some(TestNode::Locked) => return Err(Error::new(ErrorKind::PermissionDenied, "permission denied")),
             Some(_) => return Err(Error::new(ErrorKind::Unsupported, "not a file")),
             None => return Err(Error::new(ErrorKind::NotFound, "nothing is there")),
         };

@@ -9,7 +9,7 @@ mod edit;
 mod nontransactional;
 mod read;
 mod search;
-mod store_writer;
+mod store_file_writer;
 mod transfer;
 mod upload;
 mod view;
@@ -40,7 +40,7 @@ use vfs_core::{
 pub use self::config::{NamespaceFn, NamespaceSource, StoreConfig};
 
 use self::backend_shared::BackendShared;
-use self::store_writer::StoreWriter;
+use self::store_file_writer::StoreFileWriter;
 use self::view::namespace_view::NamespaceView;
 use crate::store::{Store, TimestampSource};
 
@@ -209,7 +209,7 @@ impl<S: Store> Backend for StoreBackend<S> {
         if self.shared.store.as_staging().is_none() {
             return BufferedWriter::open(self.clone(), cx, req);
         }
-        Ok(Box::new(StoreWriter::open(self.view(cx, &req.path)?, req)?))
+        Ok(Box::new(StoreFileWriter::open(self.view(cx, &req.path)?, req)?))
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {

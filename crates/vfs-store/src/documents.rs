@@ -17,9 +17,9 @@ use vfs_core::state::FileData;
 use vfs_core::{Error, ErrorKind, Problem, Result, Version, VfsPath};
 
 use crate::store::{
-    Batch, Changes, Entry, IdempotentOperations, Inspect, Key, ListRequest, Namespace, NewValue, Page, PathStat,
-    Precondition, PutOutcome, Search, Staging, Store, StoreCapabilities, StoredMeta, StoredValue, TimestampSource,
-    get_each, stat_each,
+    BatchStore, Entry, IdempotentOperations, Inspect, Key, ListRequest, Namespace, NewValue, Page, PathStat,
+    Precondition, PutOutcome, Search, Staging, Store, StoreCapabilities, StoreChangeLog, StoredMeta, StoredValue,
+    TimestampSource, get_each, stat_each,
 };
 
 /// Upper bound on the number of documents that are fetched concurrently.
@@ -332,12 +332,12 @@ impl<S: Store> Store for DocumentStore<S> {
         self.store.namespaces().await
     }
 
-    fn as_batch(&self) -> Option<&dyn Batch> {
-        self.store.as_batch().map(|_| self as &dyn Batch)
+    fn as_batch(&self) -> Option<&dyn BatchStore> {
+        self.store.as_batch().map(|_| self as &dyn BatchStore)
     }
 
-    fn as_changes(&self) -> Option<&dyn Changes> {
-        self.store.as_changes().map(|_| self as &dyn Changes)
+    fn as_changes(&self) -> Option<&dyn StoreChangeLog> {
+        self.store.as_changes().map(|_| self as &dyn StoreChangeLog)
     }
 
     fn as_search(&self) -> Option<&dyn Search> {

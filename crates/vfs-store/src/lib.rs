@@ -33,9 +33,9 @@ pub use redis::{RedisConfig, RedisStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteConfig, SqliteDurability, SqliteSearchIndex, SqliteStats, SqliteStore};
 pub use store::{
-    Batch, BatchOutcome, CandidateKeys, ChangePage, ChangeRecord, Changes, CheckReport, Condition, Entry,
+    BatchOutcome, BatchStore, CandidateKeys, ChangePage, ChangeRecord, CheckReport, Condition, Entry,
     IdempotentOperations, Inspect, Key, LevelOrder, ListDepth, ListRequest, Namespace, NewValue, OperationRecord, Page,
     PageToken, PathStat, Precondition, PutOutcome, STAGED_PART_BYTES, Search, Sequence, StagedContent, Staging,
-    StagingToken, Store, StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TimestampSource,
-    TransactionSupport, ValueContent, Write, WriteId,
+    StagingToken, Store, StoreCapabilities, StoreChangeLog, StoreStats, StoredMeta, StoredValue, TextQuery,
+    TimestampSource, TransactionSupport, ValueContent, Write, WriteId,
 };

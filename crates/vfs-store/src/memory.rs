@@ -19,10 +19,10 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use self::memory_namespace::MemoryNamespace;
 use crate::store::{
-    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, IdempotentOperations, Inspect, Key, LevelOrder,
+    BatchOutcome, BatchStore, CandidateKeys, ChangePage, Condition, IdempotentOperations, Inspect, Key, LevelOrder,
     ListRequest, Namespace, NewValue, OperationRecord, Page, PathStat, Precondition, PutOutcome, Search, Sequence,
-    Staging, StagingToken, Store, StoreCapabilities, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write,
-    check_staged, get_each, stat_each,
+    Staging, StagingToken, Store, StoreCapabilities, StoreChangeLog, StoredMeta, StoredValue, TextQuery,
+    TransactionSupport, Write, check_staged, get_each, stat_each,
 };
 
 /// Store in memory, for tests and for files that need not outlive the process. Dropping the last handle drops the values.
@@ -206,11 +206,11 @@ impl Store for MemoryStore {
         Ok(spaces.iter().filter(|(_, space)| !space.is_empty()).map(|(namespace, _)| namespace.clone()).collect())
     }
 
-    fn as_batch(&self) -> Option<&dyn Batch> {
+    fn as_batch(&self) -> Option<&dyn BatchStore> {
         if self.has_all_features() { Some(self) } else { None }
     }
 
-    fn as_changes(&self) -> Option<&dyn Changes> {
+    fn as_changes(&self) -> Option<&dyn StoreChangeLog> {
         if self.has_all_features() { Some(self) } else { None }
     }
 
@@ -233,7 +233,7 @@ impl Store for MemoryStore {
 }
 
 #[async_trait]
-impl Batch for MemoryStore {
+impl BatchStore for MemoryStore {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
         self.check_writes(namespace, &writes)?;
         self.change(namespace, |space| space.batch(conditions, writes))
@@ -283,7 +283,7 @@ impl Staging for MemoryStore {
 }
 
 #[async_trait]
-impl Changes for MemoryStore {
+impl StoreChangeLog for MemoryStore {
     async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         Ok(self.read(namespace, |space| space.log.last_sequence()))
     }

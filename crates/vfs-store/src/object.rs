@@ -51,11 +51,11 @@ use crate::store::{
 /// * **Other tools can write files.** An object whose key is not that of any path (an empty part, `.`, over 255 bytes
 ///   between two `/`) is a problem of the listing. An object whose key ends in `/`, as tools create for empty folders,
 ///   is ignored.
-/// * **Conditions** are checked by the service, with the entity tag as the version: a service must support `If-Match`
-///   and `If-None-Match` on puts, as S3, R2, MinIO, Google Cloud Storage and Azure do. A put without a precondition
-///   first reads the current entity tag. A removal does so too, and then sends `If-Match`; a service that does not
-///   support it on removals (some compatible with S3, and all others) may remove an object that was put in the few
-///   milliseconds between.
+/// * **Conditions** are checked by the service. The version is the entity tag; a condition names it, or the generation in
+///   Google Cloud Storage. A service must support `If-Match` and `If-None-Match` on puts, as S3, R2, MinIO, Google Cloud
+///   Storage and Azure do. A put without a precondition first reads the current entity tag. A removal does so too, and
+///   then sends `If-Match`; a service that does not support it on removals (some compatible with S3, and all others) may
+///   remove an object that was put in the few milliseconds between.
 /// * **Lost responses.** A request is retried up to [`BucketConfig::max_retries`] times. Each value carries its
 ///   [`WriteId`](crate::WriteId), by which a put recognises that an attempt without a response was applied. If another
 ///   writer has changed the file since, this cannot be determined, and the error says so.

@@ -31,11 +31,11 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use self::change_listener::ChangeListener;
 use self::error::PostgresResult;
 use self::postgres_client::PostgresClient;
-use self::retry::RetryPolicy;
+use self::retry::DeadlineBackoff;
 use crate::store::{
-    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, IdempotentOperations, Inspect,
-    Key, ListRequest, Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Staging, Store,
-    StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write,
+    BatchOutcome, BatchStore, CandidateKeys, ChangePage, CheckReport, Condition, IdempotentOperations, Inspect, Key,
+    ListRequest, Namespace, NewValue, Page, PathStat, Precondition, PutOutcome, Search, Sequence, Staging, Store,
+    StoreCapabilities, StoreChangeLog, StoreStats, StoredMeta, StoredValue, TextQuery, TransactionSupport, Write,
 };
 
 pub use self::config::{PostgresConfig, PostgresTls};
@@ -90,7 +90,7 @@ impl PostgresStore {
     /// newer version.
     pub async fn open(config: PostgresConfig) -> Result<Self> {
         let server = PostgresClient::new(config)?;
-        let mut retries = RetryPolicy::new(server.config.retry_for);
+        let mut retries = DeadlineBackoff::new(server.config.retry_for);
         let can_search = loop {
             match Self::prepare(&server).await {
                 Ok(can_search) => break can_search,
@@ -193,11 +193,11 @@ impl Store for PostgresStore {
         list::namespaces(&self.0.server).await
     }
 
-    fn as_batch(&self) -> Option<&dyn Batch> {
+    fn as_batch(&self) -> Option<&dyn BatchStore> {
         Some(self)
     }
 
-    fn as_changes(&self) -> Option<&dyn Changes> {
+    fn as_changes(&self) -> Option<&dyn StoreChangeLog> {
         Some(self)
     }
 
@@ -219,14 +219,14 @@ impl Store for PostgresStore {
 }
 
 #[async_trait]
-impl Batch for PostgresStore {
+impl BatchStore for PostgresStore {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
         self.change(namespace, conditions, &writes).await
     }
 }
 
 #[async_trait]
-impl Changes for PostgresStore {
+impl StoreChangeLog for PostgresStore {
     async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         change_log::last_sequence(&self.0.server, namespace).await
     }

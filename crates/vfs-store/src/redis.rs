@@ -23,15 +23,15 @@ use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use self::change_log::BlockingConnections;
+use self::change_log::BlockingConnectionPool;
 use self::connection::{RedisClient, RedisRequest};
 use self::key_names::KeyNames;
 use self::reply::ReplyParts;
 use self::value_header::MAX_VALUE;
 use crate::store::{
-    Batch, BatchOutcome, Changes, Condition, IdempotentOperations, Inspect, Key, LevelOrder, ListRequest, Namespace,
-    NewValue, Page, PathStat, Precondition, PutOutcome, Search, Staging, Store, StoreCapabilities, StoredMeta,
-    StoredValue, TransactionSupport, Write, get_each, stat_each,
+    BatchOutcome, BatchStore, Condition, IdempotentOperations, Inspect, Key, LevelOrder, ListRequest, Namespace,
+    NewValue, Page, PathStat, Precondition, PutOutcome, Search, Staging, Store, StoreCapabilities, StoreChangeLog,
+    StoredMeta, StoredValue, TransactionSupport, Write, get_each, stat_each,
 };
 
 pub use self::config::RedisConfig;
@@ -88,7 +88,7 @@ struct RedisShared {
     names: KeyNames,
     /// Expiry of a file in milliseconds; 0 if files do not expire.
     ttl: u64,
-    blocking: BlockingConnections,
+    blocking: BlockingConnectionPool,
 }
 
 impl RedisStore {
@@ -102,7 +102,12 @@ impl RedisStore {
         let client = RedisClient::new(&config)?;
         let ttl = config.ttl.map_or(0, |ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
         let store = Self {
-            inner: Arc::new(RedisShared { client, names: config.names, ttl, blocking: BlockingConnections::default() }),
+            inner: Arc::new(RedisShared {
+                client,
+                names: config.names,
+                ttl,
+                blocking: BlockingConnectionPool::default(),
+            }),
         };
         store.check_server().await?;
         Ok(store)
@@ -238,11 +243,11 @@ impl Store for RedisStore {
         Ok(namespaces)
     }
 
-    fn as_batch(&self) -> Option<&dyn Batch> {
+    fn as_batch(&self) -> Option<&dyn BatchStore> {
         Some(self)
     }
 
-    fn as_changes(&self) -> Option<&dyn Changes> {
+    fn as_changes(&self) -> Option<&dyn StoreChangeLog> {
         Some(self)
     }
 
@@ -264,7 +269,7 @@ impl Store for RedisStore {
 }
 
 #[async_trait]
-impl Batch for RedisStore {
+impl BatchStore for RedisStore {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
         let outcome = self.make(namespace, conditions, &writes, None).await?;
         outcome.ok_or_else(reply::unexpected)

@@ -41,9 +41,9 @@ use self::disk_reserve_file::DiskReserveFile;
 use self::error::SqliteError;
 use self::interrupt::InterruptGuard;
 use crate::store::{
-    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, CheckReport, Condition, IdempotentOperations, Inspect,
-    Key, LevelOrder, ListRequest, Namespace, NewValue, OperationRecord, Page, PathStat, Precondition, PutOutcome,
-    Search, Sequence, Staging, Store, StoreCapabilities, StoreStats, StoredMeta, StoredValue, TextQuery,
+    BatchOutcome, BatchStore, CandidateKeys, ChangePage, CheckReport, Condition, IdempotentOperations, Inspect, Key,
+    LevelOrder, ListRequest, Namespace, NewValue, OperationRecord, Page, PathStat, Precondition, PutOutcome, Search,
+    Sequence, Staging, Store, StoreCapabilities, StoreChangeLog, StoreStats, StoredMeta, StoredValue, TextQuery,
     TransactionSupport, ValueContent, Write, check_staged,
 };
 
@@ -65,9 +65,9 @@ const PURGE_PAUSE: Duration = Duration::from_millis(4);
 /// * The file must be on a local disk. It never shrinks; free pages are reused.
 /// * On Linux a third file with the suffix `-reserve` reserves three quarters of the free space, 6 MiB at most, so that
 ///   files can be removed from a full disk if their removal writes no more than that. It has no data.
-/// * A value has at most 1 GiB. A change of that size takes seconds, during which other changes wait.
+/// * A value has at most 1 GiB, or 1 TiB if it is staged. A change of 1 GiB takes seconds, during which other changes wait.
 /// * UTF-8 text without NUL bytes of up to 8 MiB is indexed for [`Search`]. Other values are always candidates.
-/// * Requires a tokio runtime. Each operation makes one hop to its blocking threads.
+/// * Requires a tokio runtime. Each operation makes one hop to its blocking threads; one that deletes many values makes more.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -184,7 +184,7 @@ impl SqliteStore {
         }
         let reserve =
             writes.iter().all(|write| matches!(write, Write::Delete(_))).then(|| Arc::clone(&self.inner.reserve));
-        let purge_passes = trigram_index::IndexUpdatePlan::of(&writes).purge_passes;
+        let purge_passes = trigram_index::IndexUpdateTiming::of(&writes).purge_passes;
         let (namespace, search_index) = (namespace.clone(), self.inner.config.search_index);
         let work = move |connection: &Connection| {
             if let Some(record) = &record
@@ -361,11 +361,11 @@ impl Store for SqliteStore {
         self.inner.readers.read(list).await
     }
 
-    fn as_batch(&self) -> Option<&dyn Batch> {
+    fn as_batch(&self) -> Option<&dyn BatchStore> {
         Some(self)
     }
 
-    fn as_changes(&self) -> Option<&dyn Changes> {
+    fn as_changes(&self) -> Option<&dyn StoreChangeLog> {
         Some(self)
     }
 
@@ -387,14 +387,14 @@ impl Store for SqliteStore {
 }
 
 #[async_trait]
-impl Batch for SqliteStore {
+impl BatchStore for SqliteStore {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
         self.batch_unrecorded(namespace, conditions.to_vec(), writes).await
     }
 }
 
 #[async_trait]
-impl Changes for SqliteStore {
+impl StoreChangeLog for SqliteStore {
     async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         let namespace = namespace.clone();
         self.inner.readers.read(move |connection| change_log::last_sequence(connection, &namespace)).await

@@ -18,7 +18,7 @@ use vfs_core::{Result, VfsPath};
 pub(crate) use self::content::{version_of, version_of_hash};
 pub(crate) use self::values::check_staged;
 
-pub use self::change_log::{ChangePage, ChangeRecord, Changes, Sequence};
+pub use self::change_log::{ChangePage, ChangeRecord, Sequence, StoreChangeLog};
 pub use self::content::ValueContent;
 pub use self::key::{Key, Namespace};
 pub use self::operation_records::{IdempotentOperations, OperationRecord};
@@ -65,11 +65,14 @@ pub use self::values::{
 /// retries transient failures itself, for a bounded time. An error ends the call and is returned, with the path of the call if the
 /// error has none. The exceptions:
 ///
-/// * After `unavailable`, `timeout` or `internal`, all uploaded files of a batch fail; after other kinds, each of them is put on its
-///   own.
-/// * A search whose index fails with a [temporary](vfs_core::ErrorKind::is_temporary) kind reads all files. Requests for single
-///   paths, or listings, take the place of a failed `stat_many` or `get_many`.
-/// * Without batches, a failed rename or copy is rolled back before the error is returned.
+/// * After `unavailable`, `timeout`, `cancelled` or `internal`, all uploaded files of a batch fail; after other kinds, each of them is
+///   put on its own.
+/// * A search whose index fails with a [temporary](vfs_core::ErrorKind::is_temporary) kind reads all files; a search with a limit
+///   usually does so after every error of the index. Requests for single paths, or listings, take the place of a failed `stat_many` or
+///   `get_many`.
+/// * Without batches, a failed rename or copy is rolled back before the error is returned, and a new file whose put failed is removed
+///   if there is a file above or below it by then.
+/// * A rename or copy repeats a put of staged content after `conflict`.
 /// * A mutation with an operation id returns the recorded result if there is one.
 ///
 /// The layer `Retry` of `vfs-layers` repeats every operation after `busy`, and after `unavailable` and `timeout` only those that
@@ -118,12 +121,12 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     async fn namespaces(&self) -> Result<Vec<Namespace>>;
 
     /// Returns the batches of this store, if it supports them.
-    fn as_batch(&self) -> Option<&dyn Batch> {
+    fn as_batch(&self) -> Option<&dyn BatchStore> {
         None
     }
 
     /// Returns the change log of this store, if it has one.
-    fn as_changes(&self) -> Option<&dyn Changes> {
+    fn as_changes(&self) -> Option<&dyn StoreChangeLog> {
         None
     }
 
@@ -206,7 +209,7 @@ pub(crate) async fn has_below<S: Store + ?Sized>(store: &S, namespace: &Namespac
 
 /// Atomic changes of several values of one namespace.
 #[async_trait]
-pub trait Batch: Send + Sync {
+pub trait BatchStore: Send + Sync {
     /// Applies all `writes` in their order if all `conditions` hold, else none of them.
     ///
     /// # Behaviour
@@ -298,11 +301,11 @@ macro_rules! forward_store {
                 (**self).namespaces().await
             }
 
-            fn as_batch(&self) -> Option<&dyn Batch> {
+            fn as_batch(&self) -> Option<&dyn BatchStore> {
                 (**self).as_batch()
             }
 
-            fn as_changes(&self) -> Option<&dyn Changes> {
+            fn as_changes(&self) -> Option<&dyn StoreChangeLog> {
                 (**self).as_changes()
             }
 

@@ -17,8 +17,8 @@ use bytes::Bytes;
 use chrono::Utc;
 use vfs_core::VfsPath;
 use vfs_store::{
-    Batch, BatchOutcome, ChangePage, ChangeRecord, Changes, Condition, Inspect, Key, Namespace, NewValue, Precondition,
-    PutOutcome, Sequence, SqliteConfig, SqliteStore, Store, Write,
+    BatchOutcome, BatchStore, ChangePage, ChangeRecord, Condition, Inspect, Key, Namespace, NewValue, Precondition,
+    PutOutcome, Sequence, SqliteConfig, SqliteStore, Store, StoreChangeLog, Write,
 };
 
 const KILLS: usize = 200;

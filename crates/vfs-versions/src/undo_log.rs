@@ -91,18 +91,18 @@ impl UndoLog<'_> {
     }
 
     /// Completes or removes `record` after its operation.
-    pub(crate) async fn conclude(&mut self, files: &CallerFiles<'_>, record: UndoRecord, result: OperationEffect) {
+    pub(crate) async fn conclude(&mut self, files: &CallerFiles<'_>, record: UndoRecord, result: ReportedOutcome) {
         let cx = files.cx.for_cleanup();
         let files = CallerFiles { cx: &cx, ..*files };
         let concluded = match result {
-            OperationEffect::Success(after) => self.complete(&files, record, after).await,
-            OperationEffect::NoEffect => {
+            ReportedOutcome::Success(after) => self.complete(&files, record, after).await,
+            ReportedOutcome::NoEffect => {
                 self.remove(&cx, &record).await;
                 Ok(())
             }
-            OperationEffect::PossibleReplay(after) => self.complete_or_remove(&files, record, after).await,
-            OperationEffect::Partial(outcome) => self.complete_partial(&files, record, outcome).await,
-            OperationEffect::Unknown => self.settle(&files).await,
+            ReportedOutcome::PossibleReplay(after) => self.complete_or_remove(&files, record, after).await,
+            ReportedOutcome::Partial(outcome) => self.complete_partial(&files, record, outcome).await,
+            ReportedOutcome::Unknown => self.settle(&files).await,
         };
         if let Err(error) = concluded {
             tracing::warn!(%error, "failed to complete an undo record, which is settled before the next change");
@@ -265,7 +265,7 @@ impl UndoLog<'_> {
 
 /// Result of an operation, as far as its undo record is concerned.
 #[derive(Debug)]
-pub(crate) enum OperationEffect {
+pub(crate) enum ReportedOutcome {
     /// Success with these versions; `None` if they have to be read.
     Success(Option<BTreeMap<VfsPath, Version>>),
     /// Failure without effect.
@@ -279,7 +279,7 @@ pub(crate) enum OperationEffect {
     Unknown,
 }
 
-impl OperationEffect {
+impl ReportedOutcome {
     pub(crate) fn of(record: &UndoRecord, output: Result<OutputRef<'_>, &Error>, may_be_replayed: bool) -> Self {
         match output {
             Ok(output) if may_be_replayed => Self::PossibleReplay(reported_versions(record, output)),

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use vfs_core::transfer::TransferTargetMode;
 use vfs_core::{Backend as _, Error, ErrorKind, OpContext, Result, StatRequest, VfsPath};
 
-use super::{CopiedFile, TransferEntries, TransferFile, TransferProgress};
+use super::{CopiedFile, TransferFile, TransferPlan, TransferProgress};
 use crate::backend::{CompositeBackend, is_overwrite};
 use crate::journal::{MoveRecord, OngoingMove, RecordFormat, RecordedFile, RecordedMount, digest};
 use crate::mount_identity::MountIdentity;
@@ -19,7 +19,7 @@ impl CompositeBackend {
         table: &MountTable,
         from: &VfsPath,
         to: &VfsPath,
-        entries: &TransferEntries,
+        plan: &TransferPlan,
         mode: TransferTargetMode,
     ) -> Result<Option<OngoingMove>> {
         // Changes that are only returned leave nothing to recover.
@@ -30,7 +30,7 @@ impl CompositeBackend {
             return Ok(None);
         }
         let mut files = Vec::new();
-        for TransferFile { from: source, to: target, kind } in &entries.files {
+        for TransferFile { from: source, to: target, kind } in &plan.files {
             let missing = || Error::at(ErrorKind::IsADirectory, source);
             let version = self.stat(cx, StatRequest::new(source.clone())).await?.version.ok_or_else(missing)?;
             let replaces = match self.stat(cx, StatRequest::new(target.clone())).await {
@@ -61,7 +61,7 @@ impl CompositeBackend {
             target: mount(to),
             actor: cx.actor().map(str::to_owned),
             session: cx.session().map(str::to_owned),
-            replaced: entries.replaces_target,
+            replaced: plan.replaces_target,
             has_arrived: false,
             not_arrived: 0,
             missing: None,
@@ -69,7 +69,7 @@ impl CompositeBackend {
             pinned: Vec::new(),
             problems: BTreeSet::new(),
             files,
-            empty: entries.empty_dirs.iter().map(|directory| directory.to.clone()).collect(),
+            empty: plan.empty_dirs.iter().map(|directory| directory.to.clone()).collect(),
         };
         let recorded = journal.begin(cx, record).await;
         recorded.map(Some).map_err(|error| {

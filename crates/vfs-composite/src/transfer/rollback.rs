@@ -7,7 +7,7 @@ use vfs_core::{
     Backend as _, DeleteRequest, Error, ErrorKind, OpContext, Result, StatRequest, VfsPath, WriteMode, WriteRequest,
 };
 
-use super::{CopiedFile, TransferEntries, TransferProgress};
+use super::{CopiedFile, TransferPlan, TransferProgress};
 use crate::backend::CompositeBackend;
 use crate::journal::OngoingMove;
 
@@ -33,7 +33,7 @@ impl CompositeBackend {
         &self,
         cx: &OpContext,
         to: &VfsPath,
-        entries: &TransferEntries,
+        plan: &TransferPlan,
         progress: TransferProgress,
         mut recorded: Option<&mut OngoingMove>,
         error: Error,
@@ -78,15 +78,15 @@ impl CompositeBackend {
         }
         // Failures with empty directories are ignored: neither a missing nor an additional one loses a file.
         if progress.has_emptied {
-            for directory in &entries.empty_dirs {
+            for directory in &plan.empty_dirs {
                 let _ = self.restore_directory(&cx, &directory.from).await;
             }
         }
-        for directory in &entries.empty_dirs {
+        for directory in &plan.empty_dirs {
             // The creation of the directory may have failed midway.
             let _ = self.remove_marker(&cx, &directory.to).await;
         }
-        if entries.is_dir && !entries.replaces_target {
+        if plan.is_dir && !plan.replaces_target {
             let _ = self.remove_emptied(&cx, to).await;
         }
         Ok(error)

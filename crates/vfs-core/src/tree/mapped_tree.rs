@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{ChildKind, Directory, Listing, LookupResult, SearchableContent, Sketch, Tree};
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
-use crate::path_mapping::{MapPaths as _, PathMapping};
+use crate::path_mapping::{MapResultPaths as _, PathMapping};
 use crate::requests::{FileInfo, ResolveResult};
 
 /// A tree, or a subtree, in the namespace of a caller.

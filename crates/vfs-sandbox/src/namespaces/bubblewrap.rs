@@ -18,7 +18,7 @@ pub(crate) enum BindSource {
 
 /// A mount over a path of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum BindOver {
+pub(crate) enum CoveringMount {
     /// A writable directory or file. As a mount point it cannot be moved, so the paths below it stay in place.
     Writable(BindSource),
     /// A read-only directory or file.
@@ -81,7 +81,7 @@ pub(crate) struct BubblewrapPlan<'a> {
     /// Generated files, with the descriptors that have their content.
     pub(crate) written: Vec<(i32, PathBuf)>,
     /// Mounts over the tree, with their paths.
-    pub(crate) covers: Vec<(String, BindOver)>,
+    pub(crate) covers: Vec<(String, CoveringMount)>,
     /// Requirements of the helper for mounting covers.
     pub(crate) nested: HelperMountSupport,
     /// A descriptor that stays open as long as a process runs inside.
@@ -172,13 +172,13 @@ fn add_system(line: &mut BubblewrapArguments, plan: &BubblewrapPlan<'_>) {
     }
 }
 
-fn add_cover(line: &mut BubblewrapArguments, at: &str, cover: &BindOver) {
+fn add_cover(line: &mut BubblewrapArguments, at: &str, cover: &CoveringMount) {
     match cover {
-        BindOver::Writable(source) => line.bind(BindAccess::Writable, source, at),
-        BindOver::ReadOnly(source) => line.bind(BindAccess::ReadOnly, source, at),
-        BindOver::HiddenFile(empty) => line.words(["--perms", "0000", "--ro-bind-data", &empty.to_string(), at]),
-        BindOver::HiddenDirectory => add_directory(line, at, "0000"),
-        BindOver::EmptyDirectory => add_directory(line, at, "0555"),
+        CoveringMount::Writable(source) => line.bind(BindAccess::Writable, source, at),
+        CoveringMount::ReadOnly(source) => line.bind(BindAccess::ReadOnly, source, at),
+        CoveringMount::HiddenFile(empty) => line.words(["--perms", "0000", "--ro-bind-data", &empty.to_string(), at]),
+        CoveringMount::HiddenDirectory => add_directory(line, at, "0000"),
+        CoveringMount::EmptyDirectory => add_directory(line, at, "0555"),
     }
 }
 
@@ -294,21 +294,21 @@ mod tests {
             ("+ --sync-fd 9 --chdir / --", |plan| plan.lock = Some(9)),
             ("+ --bind-fd 3 /w --ro-bind-fd 4 /w/.git --remount-ro /dev", |plan| {
                 plan.covers = vec![
-                    ("/w".into(), BindOver::Writable(BindSource::Descriptor(3))),
-                    ("/w/.git".into(), BindOver::ReadOnly(BindSource::Descriptor(4))),
+                    ("/w".into(), CoveringMount::Writable(BindSource::Descriptor(3))),
+                    ("/w/.git".into(), CoveringMount::ReadOnly(BindSource::Descriptor(4))),
                 ];
             }),
             ("+ --bind /h/w /w --perms 0000 --ro-bind-data 6 /w/.env --remount-ro /dev", |plan| {
                 plan.covers = vec![
-                    ("/w".into(), BindOver::Writable(BindSource::Path("/h/w".into()))),
-                    ("/w/.env".into(), BindOver::HiddenFile(6)),
+                    ("/w".into(), CoveringMount::Writable(BindSource::Path("/h/w".into()))),
+                    ("/w/.env".into(), CoveringMount::HiddenFile(6)),
                 ];
             }),
             ("+ --perms 0000 --size 4096 --tmpfs /w/keys --remount-ro /w/keys", |plan| {
-                plan.covers = vec![("/w/keys".into(), BindOver::HiddenDirectory)];
+                plan.covers = vec![("/w/keys".into(), CoveringMount::HiddenDirectory)];
             }),
             ("+ --perms 0555 --size 4096 --tmpfs /w/.git --remount-ro /w/.git", |plan| {
-                plan.covers = vec![("/w/.git".into(), BindOver::EmptyDirectory)];
+                plan.covers = vec![("/w/.git".into(), CoveringMount::EmptyDirectory)];
             }),
         ];
         let system = system();

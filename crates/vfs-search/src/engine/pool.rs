@@ -357,16 +357,16 @@ mod tests {
 
     use super::*;
 
-    struct Call<F>(F);
+    struct FnRunnable<F>(F);
 
-    impl<F: Fn() + Send + Sync + 'static> Runnable for Call<F> {
+    impl<F: Fn() + Send + Sync + 'static> Runnable for FnRunnable<F> {
         fn run_slice(self: Arc<Self>, _clock: &SliceProgressRecorder<'_>) {
             (self.0)();
         }
     }
 
     fn call(f: impl Fn() + Send + Sync + 'static) -> Arc<dyn Runnable> {
-        Arc::new(Call(f))
+        Arc::new(FnRunnable(f))
     }
 
     #[test]
@@ -395,7 +395,7 @@ mod tests {
         let (done, finished) = mpsc::channel();
         let (released, done) = (Mutex::new(released), Mutex::new(done));
         let own = pool.clone();
-        let runnable = Call(move || {
+        let runnable = FnRunnable(move || {
             block(&own, &|| {
                 let _ = released.lock().expect("not poisoned").recv();
             });

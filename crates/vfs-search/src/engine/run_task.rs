@@ -1,6 +1,6 @@
-//! Execution of one task: a depth-first walk of a subtree, up to the end of its time slice.
+//! Execution of one task: a depth-first walk of a subtree, which begins no step after its time.
 //!
-//! Steps that are left at the end of the slice are returned, for any worker to continue.
+//! Steps that are left then are returned, for any worker to continue.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use crate::walk::walk_options::WalkControl;
 
 /// Duration for which a worker continues with a subtree: long compared with the cost of a claim, and no longer than a
 /// consumer waits anyway.
-const SUBTREE_TIME_SLICE: Duration = Duration::from_millis(1);
+const MAX_TASK_TIME: Duration = Duration::from_millis(1);
 
 /// Duration for which a worker continues with a subtree if a time slice waits for a thread.
-const CONTENDED_TIME_SLICE: Duration = Duration::from_micros(200);
+const MAX_CONTENDED_TASK_TIME: Duration = Duration::from_micros(200);
 
 /// Why the walk of a subtree ended.
-enum SliceEnd {
+enum WalkEnd {
     Finished,
     TimeIsUp,
     NoRoom,
@@ -95,9 +95,9 @@ impl<V: SearchVisitor> Search<V> {
         self.check()?;
         let (subtree, items) = (walker.subtree.into_inner(), walker.batcher.into_inner().into_remaining());
         Ok(match walk_end {
-            SliceEnd::Finished => TaskOutput { work: None, items, rest: None },
-            SliceEnd::TimeIsUp => TaskOutput { work: Some(subtree), items, rest: None },
-            SliceEnd::NoRoom => TaskOutput {
+            WalkEnd::Finished => TaskOutput { work: None, items, rest: None },
+            WalkEnd::TimeIsUp => TaskOutput { work: Some(subtree), items, rest: None },
+            WalkEnd::NoRoom => TaskOutput {
                 work: None,
                 items,
                 rest: Some(TaskKind::Walk(ResumableTask { work: subtree, resume_line })),
@@ -168,12 +168,12 @@ impl<'a, V: SearchVisitor> SubtreeWalker<'a, V> {
         Ok(Self { search, visitor: search.visitor()?, batcher, subtree, start: Instant::now() })
     }
 
-    fn walk(&self, worker_state: &mut V::WorkerState, resume_line: &mut u64) -> Result<SliceEnd> {
+    fn walk(&self, worker_state: &mut V::WorkerState, resume_line: &mut u64) -> Result<WalkEnd> {
         loop {
             self.share();
             let next = self.subtree.borrow().next();
             let Some((entries, step)) = next else {
-                return Ok(SliceEnd::Finished);
+                return Ok(WalkEnd::Finished);
             };
             let is_done = match step.kind {
                 WalkStepKind::Descent => {
@@ -184,15 +184,15 @@ impl<'a, V: SearchVisitor> SubtreeWalker<'a, V> {
                 WalkStepKind::Entry => self.visit(worker_state, WalkEntry::of(&entries, step), resume_line),
             };
             if !is_done {
-                return Ok(SliceEnd::NoRoom);
+                return Ok(WalkEnd::NoRoom);
             }
             if step.kind != WalkStepKind::Descent {
                 self.subtree.borrow_mut().advance();
             }
             self.search.check()?;
-            let time = if self.search.pool.has_queued_slices() { CONTENDED_TIME_SLICE } else { SUBTREE_TIME_SLICE };
+            let time = if self.search.pool.has_queued_slices() { MAX_CONTENDED_TASK_TIME } else { MAX_TASK_TIME };
             if self.start.elapsed() >= time {
-                return Ok(SliceEnd::TimeIsUp);
+                return Ok(WalkEnd::TimeIsUp);
             }
         }
     }

@@ -19,7 +19,7 @@ const MAX_CONCURRENT_RESOLVES: usize = 16;
 
 /// A tree whose every listing and file is a call of a backend, made on the thread that needs the result.
 ///
-/// These threads belong to a search pool and may block. If the search was started in a tokio runtime, the calls run in
+/// These threads belong to a search pool and may block. If the tree was opened in a tokio runtime, the calls run in
 /// that runtime.
 #[derive(Debug)]
 pub(crate) struct BackendTree {

@@ -20,8 +20,8 @@ use crate::walk::walk_options::{DirectoryYieldMode, WalkFilter, WalkOptions};
 ///
 /// # Behaviour
 ///
-/// * Entries are sorted by the bytes of the full path. Only directories that the pattern can reach are listed; if it
-///   has literal names for a directory, these are looked up instead.
+/// * Entries are sorted by the bytes of the full path. Only directories that the pattern can reach are listed. If
+///   it has literal names for a directory, a tree that supports it is asked for these in place of a listing.
 /// * Hidden and ignored entries are left out unless the request includes them, and those that the walk encounters are
 ///   counted in `skipped`. A hidden name is found if the pattern has a literal leading dot: `.env*` finds `.env`, `*`
 ///   does not. With [`HiddenNames::Spelled`](vfs_core::search::HiddenNames::Spelled), a pattern without a `/` is

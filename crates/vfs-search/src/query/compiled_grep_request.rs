@@ -30,8 +30,8 @@ pub(crate) struct CompiledGrepRequest {
     pub(crate) expansion: u64,
     /// Maximum number of bytes after a match that the engine reads.
     pub(crate) max_read_past_match: usize,
-    /// Literals of which a matching file must contain at least one, if the pattern requires any. Files without them are
-    /// not opened.
+    /// Literals of which a matching file must contain at least one, if the pattern requires any. Files whose
+    /// cached sketch has none of them are not opened.
     pub(crate) required: Option<SketchQuery>,
     /// Maximum bytes of a line, or of a file in a multiline search.
     pub(crate) heap_limit: usize,

@@ -1,4 +1,7 @@
-//! Cancellable matcher: reports no further match once the search is interrupted.
+//! Cancellable matcher: ends a search that cannot be interrupted between its lines.
+//!
+//! In a multiline search, and while the submatches of a line are collected, it reports no further match once the search is
+//! interrupted. Otherwise the reader checks that between two chunks.
 
 use std::cell::Cell;
 

@@ -1,4 +1,6 @@
 //! Chunked file reading: the head in one buffer, the rest in chunks of whole lines.
+//!
+//! Only literal searches read the rest this way.
 
 use std::io::{self, Read};
 use std::ops::Range;

@@ -12,7 +12,7 @@ use vfs_core::{CancelToken, ErrorKind, GrepEvent, GrepRequest, OpContext, Trunca
 
 use crate::engine::ordered_task_queue::RunAheadLimits;
 use crate::ops::grep_stream::GrepEventStream;
-use crate::testing::{Node, TestContentSource, TestTree, run, run_on};
+use crate::testing::{TestContentSource, TestNode, TestTree, run, run_on};
 use crate::{Pool, grep, grep_stream, grep_stream_on};
 
 fn many(files: usize, text: &str) -> TestTree {
@@ -295,7 +295,7 @@ fn a_long_run_of_irrelevant_entries_is_interrupted() {
 #[test]
 fn a_broken_link_is_a_problem_only_if_its_name_matches() {
     for links in [LinkMode::Skip, LinkMode::Follow] {
-        let tree = TestTree::new([("/a.rs", "")]).with("/foo.txt", Node::Link("/nothing"));
+        let tree = TestTree::new([("/a.rs", "")]).with("/foo.txt", TestNode::Link("/nothing"));
         let mut req = GrepRequest::literal("x");
         req.links = links;
         assert_eq!(run(&tree, &req).lines(), ["/foo.txt! not_found"], "{links:?}");
@@ -305,7 +305,7 @@ fn a_broken_link_is_a_problem_only_if_its_name_matches() {
 
 #[test]
 fn a_followed_link_that_leads_outside_is_a_problem_even_if_its_name_does_not_match() {
-    let tree = TestTree::new([("/a.rs", "hit")]).with("/vendor", Node::Link("../elsewhere"));
+    let tree = TestTree::new([("/a.rs", "hit")]).with("/vendor", TestNode::Link("../elsewhere"));
     let mut req = hit().glob("*.rs");
     assert_eq!(run(&tree, &req).lines(), ["/a.rs:1:hit"]);
     req.links = LinkMode::Follow;
@@ -315,7 +315,7 @@ fn a_followed_link_that_leads_outside_is_a_problem_even_if_its_name_does_not_mat
 #[test]
 fn a_link_is_not_followed_before_its_turn() {
     let links: Vec<String> = (0..1000).map(|n| format!("/l{n:03}")).collect();
-    let tree = links.iter().fold(TestTree::new([("/a", "hit")]), |tree, link| tree.with(link, Node::Link("/a")));
+    let tree = links.iter().fold(TestTree::new([("/a", "hit")]), |tree, link| tree.with(link, TestNode::Link("/a")));
     let (follows, before) = (Arc::clone(&tree.follows), Arc::new(AtomicUsize::new(usize::MAX)));
     let seen = Arc::clone(&before);
     let tree = tree.on_open(move |_| seen.store(follows.load(Ordering::SeqCst), Ordering::SeqCst));
@@ -364,7 +364,7 @@ fn one_large_directory_is_searched_by_all_workers() {
     // Each open blocks until another file is opened at the same time, which needs a second worker.
     let barrier = Arc::new(std::sync::Barrier::new(2));
     let meeting = Arc::clone(&barrier);
-    let tree = Arc::new(many(1, "hit\n").with("/d0/f00001", Node::File("hit\n".into())).on_open(move |_| {
+    let tree = Arc::new(many(1, "hit\n").with("/d0/f00001", TestNode::File("hit\n".into())).on_open(move |_| {
         meeting.wait();
     }));
     let outcome = run_on(tree, hit(), 2, 8).expect("it searches");

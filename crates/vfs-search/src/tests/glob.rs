@@ -12,7 +12,7 @@ use vfs_core::{ErrorKind, GlobRequest, GlobResult, GrepEvent, GrepRequest, OpCon
 use crate::engine::ordered_task_queue::RunAheadLimits;
 use crate::engine::pool::Pool;
 use crate::ops::grep_stream::GrepEventStream;
-use crate::testing::{self, Node, TestTree, path};
+use crate::testing::{self, TestNode, TestTree, path};
 use crate::{glob, glob_on};
 
 /// Time after which a test counts as hung. It is no expectation of speed.
@@ -62,7 +62,7 @@ fn only_directories_that_the_pattern_can_reach_are_listed() {
 
 #[test]
 fn kinds_choose_between_files_and_directories() {
-    let tree = TestTree::new([("/a/a", ""), ("/b", "")]).with("/a-pipe", Node::Fifo);
+    let tree = TestTree::new([("/a/a", ""), ("/b", "")]).with("/a-pipe", TestNode::Fifo);
     for (kinds, expected) in [
         (EntryKinds::Files, &["/a/a", "/b"][..]),
         (EntryKinds::Directories, &["/a"]),
@@ -88,11 +88,11 @@ fn a_limited_result_says_whether_there_is_more() {
 
 fn linked() -> TestTree {
     TestTree::new([("/d/x.rs", ""), ("/real.rs", "")])
-        .with("/file.rs", Node::Link("/real.rs"))
-        .with("/dir.rs", Node::Link("/d"))
-        .with("/out.rs", Node::Link("outside"))
-        .with("/other", Node::Link("nowhere"))
-        .with("/d/up.rs", Node::Link("/"))
+        .with("/file.rs", TestNode::Link("/real.rs"))
+        .with("/dir.rs", TestNode::Link("/d"))
+        .with("/out.rs", TestNode::Link("outside"))
+        .with("/other", TestNode::Link("nowhere"))
+        .with("/d/up.rs", TestNode::Link("/"))
 }
 
 #[test]
@@ -118,10 +118,10 @@ fn linked_to_one_another() -> TestTree {
     const NAMES: [&str; 9] = ["/n/0", "/n/1", "/n/2", "/n/3", "/n/4", "/n/5", "/n/6", "/n/7", "/n/8"];
     let mut tree = TestTree::new([]);
     for (at, from) in NAMES.iter().enumerate() {
-        tree = tree.with(&format!("{from}/file"), Node::File("hit".into()));
-        tree = tree.with(&format!("/start/{at}"), Node::Link(from));
+        tree = tree.with(&format!("{from}/file"), TestNode::File("hit".into()));
+        tree = tree.with(&format!("/start/{at}"), TestNode::Link(from));
         for (number, to) in NAMES.iter().enumerate() {
-            tree = tree.with(&format!("{from}/link{number}"), Node::Link(to));
+            tree = tree.with(&format!("{from}/link{number}"), TestNode::Link(to));
         }
     }
     tree
@@ -151,7 +151,7 @@ fn linked_beside_many(directories: usize, link: &'static str) -> TestTree {
     let many: Vec<_> = (0..directories).map(|at| format!("/s/m{at:05}/file")).collect();
     let tree =
         TestTree::new(many.iter().map(|at| (at.as_str(), "")).chain([("/far/hit1", "hit"), ("/far/hit2", "hit")]));
-    tree.with(link, Node::Link("/far"))
+    tree.with(link, TestNode::Link("/far"))
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn a_search_that_follows_links_says_that_too_many_entries_lie_before_one() {
 
 #[test]
 fn a_link_that_is_not_entered_is_not_left_out_for_too_many_entries() {
-    let tree = Arc::new(TestTree::new([("/a/file", "hit")]).with("/b", Node::Link("/a")));
+    let tree = Arc::new(TestTree::new([("/a/file", "hit")]).with("/b", TestNode::Link("/a")));
     let limits = RunAheadLimits { max_entries: 3, ..RunAheadLimits::for_workers(1) };
     let request = GrepRequest::literal("hit").links(LinkMode::Follow);
     let events = GrepEventStream::new(tree, OpContext::new(), request, Pool::new(1), limits);
@@ -242,7 +242,7 @@ fn a_search_that_has_listed_too_many_entries_enters_no_further_directory_and_is_
 
 #[test]
 fn an_unreadable_directory_is_a_problem_and_the_rest_is_found() {
-    let tree = TestTree::new([("/a", ""), ("/z", "")]).with("/locked", Node::LockedDirectory);
+    let tree = TestTree::new([("/a", ""), ("/z", "")]).with("/locked", TestNode::LockedDirectory);
     let result = find(&tree, &GlobRequest::new("*"));
     assert_eq!(paths(&result), ["/a", "/z"]);
     assert_eq!((result.problems[0].path.as_str(), result.problems[0].code), ("/locked", ErrorKind::PermissionDenied));

@@ -3,10 +3,10 @@ use proptest::prelude::*;
 use vfs_core::search::{BinaryMode, LinkMode, Submatch};
 use vfs_core::{CaseMode, ErrorKind, GrepEvent, GrepMatch, GrepOutput, GrepRequest, TruncationReason};
 
-use crate::testing::{Node, SearchOutput, TestTree, path, run, try_run};
+use crate::testing::{SearchOutput, TestNode, TestTree, path, run, try_run};
 
-pub(super) fn bytes(content: impl Into<Vec<u8>>) -> Node {
-    Node::File(Bytes::from(content.into()))
+pub(super) fn bytes(content: impl Into<Vec<u8>>) -> TestNode {
+    TestNode::File(Bytes::from(content.into()))
 }
 
 pub(super) fn one(text: &str, req: &GrepRequest) -> Vec<String> {
@@ -243,9 +243,9 @@ fn encodings_with_a_mark_are_searched_as_text() {
 #[test]
 fn unsearchable_files_are_problems_and_the_others_are_searched() {
     let tree = TestTree::new([("/a", "hit"), ("/z", "hit")])
-        .with("/dir", Node::LockedDirectory)
-        .with("/locked", Node::Locked)
-        .with("/pipe", Node::Fifo);
+        .with("/dir", TestNode::LockedDirectory)
+        .with("/locked", TestNode::Locked)
+        .with("/pipe", TestNode::Fifo);
     let outcome = run(&tree, &GrepRequest::literal("hit"));
     assert_eq!(
         outcome.lines(),
@@ -256,10 +256,10 @@ fn unsearchable_files_are_problems_and_the_others_are_searched() {
 #[test]
 fn links_are_counted_or_followed() {
     let tree = TestTree::new([("/d/x", "hit"), ("/f", "hit")])
-        .with("/l-dir", Node::Link("/d"))
-        .with("/l-file", Node::Link("/f"))
-        .with("/l-out", Node::Link("outside"))
-        .with("/d/loop", Node::Link("/d"));
+        .with("/l-dir", TestNode::Link("/d"))
+        .with("/l-file", TestNode::Link("/f"))
+        .with("/l-out", TestNode::Link("outside"))
+        .with("/d/loop", TestNode::Link("/d"));
     let outcome = run(&tree, &GrepRequest::literal("hit"));
     assert_eq!(outcome.lines(), ["/d/x:1:hit", "/f:1:hit", "/l-out! path_escape"]);
     assert_eq!(outcome.summary.skipped.links, 3);

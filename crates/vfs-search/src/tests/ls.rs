@@ -4,7 +4,7 @@ use futures::executor::block_on;
 use proptest::prelude::*;
 use vfs_core::{ErrorKind, LsRequest, LsResult, OpContext, Result, TruncationReason};
 
-use crate::testing::{Node, TestTree, path};
+use crate::testing::{TestNode, TestTree, path};
 use crate::{Pool, ls_on};
 
 fn ls(tree: &Arc<TestTree>, cx: &OpContext, req: &LsRequest) -> Result<LsResult> {
@@ -62,7 +62,7 @@ fn limits_set_truncated() {
 
 #[test]
 fn an_empty_directory_at_the_depth_limit_does_not_truncate() {
-    let tree = Arc::new(TestTree::of([("/a", Node::Directory)]));
+    let tree = Arc::new(TestTree::of([("/a", TestNode::Directory)]));
     let result = ls(&tree, &OpContext::new(), &LsRequest::new(path("/")).recursive().max_depth(1)).expect("it lists");
     assert_eq!(result.truncated, None);
 }
@@ -70,11 +70,11 @@ fn an_empty_directory_at_the_depth_limit_does_not_truncate() {
 #[test]
 fn entries_that_cannot_be_described_are_problems() {
     let tree = TestTree::new([("/ok", ""), ("/bad\u{fffd}", ""), ("/d/x", "")])
-        .with("/out", Node::Link("outside"))
-        .with("/dangling", Node::Link("/nowhere"))
-        .with("/locked", Node::LockedDirectory)
-        .with("/pipe", Node::Fifo)
-        .with("/in", Node::Link("/d"));
+        .with("/out", TestNode::Link("outside"))
+        .with("/dangling", TestNode::Link("/nowhere"))
+        .with("/locked", TestNode::LockedDirectory)
+        .with("/pipe", TestNode::Fifo)
+        .with("/in", TestNode::Link("/d"));
     let tree = Arc::new(tree);
     let result = ls(&tree, &OpContext::new(), &LsRequest::new(path("/")).recursive()).expect("it lists");
     let shown: Vec<_> = result.entries.iter().map(|info| info.path.as_str()).collect();
@@ -136,7 +136,7 @@ proptest! {
 #[test]
 fn problems_are_bounded() {
     let paths: Vec<_> = (0..1500).map(|n| format!("/l{n}")).collect();
-    let tree = Arc::new(TestTree::of(paths.iter().map(|path| (path.as_str(), Node::Link("/nothing")))));
+    let tree = Arc::new(TestTree::of(paths.iter().map(|path| (path.as_str(), TestNode::Link("/nothing")))));
     let listed = ls(&tree, &OpContext::new(), &LsRequest::new(path("/"))).expect("it lists").problems;
     let found = crate::testing::find(&tree, &vfs_core::GlobRequest::new("l*")).expect("it searches").problems;
     for problems in [listed, found] {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use vfs_core::search::{BinaryMode, InvertMatch, MatchBoundary, MultilineMode};
 use vfs_core::{CaseMode, GrepOutput, GrepRequest};
 
-use crate::testing::{Node, TestContentSource, TestTree, run_on};
+use crate::testing::{TestContentSource, TestNode, TestTree, run_on};
 
 /// Returns the files that each of the searches of `tree` opens, in turn.
 fn opened(tree: TestTree, requests: &[GrepRequest]) -> Vec<Vec<String>> {
@@ -21,8 +21,8 @@ fn opened(tree: TestTree, requests: &[GrepRequest]) -> Vec<Vec<String>> {
     requests.iter().map(search).collect()
 }
 
-fn text(content: &str) -> Node {
-    Node::File(Bytes::copy_from_slice(content.as_bytes()))
+fn text(content: &str) -> TestNode {
+    TestNode::File(Bytes::copy_from_slice(content.as_bytes()))
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn files_that_cannot_contain_the_text_are_not_opened_again() {
         TestTree::of([
             ("/a", text("the first text\n")),
             ("/b", text("the second text\n")),
-            ("/c", Node::File(Bytes::from_static(b"binary\0text"))),
+            ("/c", TestNode::File(Bytes::from_static(b"binary\0text"))),
         ])
     };
     for lend in [TestContentSource::Bytes, TestContentSource::Reader(usize::MAX), TestContentSource::Reader(3)] {
@@ -78,8 +78,8 @@ fn files_that_may_be_problems_are_opened() {
     let tree = TestTree::of([
         ("/large", lines(MOST)),
         ("/small", lines(MOST - 1)),
-        ("/utf16", Node::File(Bytes::from_static(b"\xff\xfeh\0i\0\n\0"))),
-        ("/utf16-behind-a-mark", Node::File(Bytes::from_static(b"\xef\xbb\xbf\xff\xfeenfn"))),
+        ("/utf16", TestNode::File(Bytes::from_static(b"\xff\xfeh\0i\0\n\0"))),
+        ("/utf16-behind-a-mark", TestNode::File(Bytes::from_static(b"\xef\xbb\xbf\xff\xfeenfn"))),
     ]);
     let heavy = GrepRequest::regex("(?:needle){1600}").multiline();
     let small = GrepRequest::literal("needle").max_file_size(100);
@@ -145,7 +145,7 @@ proptest! {
         lend in prop::sample::select(vec![TestContentSource::Bytes, TestContentSource::Reader(3)]),
     ) {
         let names: BTreeSet<_> = (0..contents.len()).map(|n| format!("/f{n}")).collect();
-        let nodes = || names.iter().map(String::as_str).zip(contents.iter().map(|bytes| Node::File(bytes.clone().into())));
+        let nodes = || names.iter().map(String::as_str).zip(contents.iter().map(|bytes| TestNode::File(bytes.clone().into())));
         let (plain, with_sketch_cache) = (Arc::new(TestTree::of(nodes())), Arc::new(TestTree::of(nodes()).lend(lend).with_sketch_cache()));
         for req in requests.iter().chain(&requests) {
             let expected = run_on(Arc::clone(&plain), req.clone(), 1, 1).expect("it searches");

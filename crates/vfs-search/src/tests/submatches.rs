@@ -53,9 +53,9 @@ fn an_empty_match_directly_after_another_counts_at_the_start_of_a_line() {
 }
 
 /// Collects the lines that the engine reports.
-struct Blocks(Vec<u64>);
+struct LineNumberSink(Vec<u64>);
 
-impl Sink for Blocks {
+impl Sink for LineNumberSink {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, std::io::Error> {
@@ -77,7 +77,7 @@ proptest! {
         let req = GrepRequest::regex(regex).multiline();
         let query = CompiledGrepRequest::new(&req).expect("a valid request");
         prop_assert!(query.multiline && query.matcher.line_terminator().is_none());
-        let mut blocks = Blocks(Vec::new());
+        let mut blocks = LineNumberSink(Vec::new());
         let mut searcher =
             SearcherBuilder::new().multi_line(true).binary_detection(BinaryDetection::none()).build();
         searcher.search_slice(&query.matcher, text.as_bytes(), &mut blocks).expect("it searches");

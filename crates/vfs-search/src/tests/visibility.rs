@@ -1,7 +1,7 @@
 use vfs_core::search::{EntryKinds, HiddenNames, Skipped};
 use vfs_core::{ErrorKind, GlobRequest};
 
-use crate::testing::{Node, TestTree, find, path};
+use crate::testing::{TestNode, TestTree, find, path};
 
 fn shown(tree: &TestTree, req: &GlobRequest) -> (Vec<String>, u64, u64) {
     let result = find(tree, req).expect("it walks");
@@ -255,11 +255,11 @@ fn an_ignore_file_that_cannot_be_applied_is_a_problem() {
     let huge = "x\n".repeat(600_000);
     let many = "x\n".repeat(10_001);
     for (node, kind) in [
-        (Node::Locked, ErrorKind::PermissionDenied),
-        (Node::Fifo, ErrorKind::Unsupported),
-        (Node::Link("outside"), ErrorKind::PathEscape),
-        (Node::File(huge.into()), ErrorKind::TooLarge),
-        (Node::File(many.into()), ErrorKind::TooLarge),
+        (TestNode::Locked, ErrorKind::PermissionDenied),
+        (TestNode::Fifo, ErrorKind::Unsupported),
+        (TestNode::Link("outside"), ErrorKind::PathEscape),
+        (TestNode::File(huge.into()), ErrorKind::TooLarge),
+        (TestNode::File(many.into()), ErrorKind::TooLarge),
     ] {
         let tree = TestTree::new([("/d/x", "")]).with("/d/.gitignore", node);
         for at in ["/", "/d"] {

@@ -251,13 +251,13 @@ mod tests {
     use vfs_core::search::LinkMode;
 
     use super::*;
-    use crate::testing::{Node, TestTree, path};
+    use crate::testing::{TestNode, TestTree, path};
     use crate::walk::testing::{EVERYWHERE, OPTIONS};
     use crate::walk::walk_options::MAX_ENTRIES;
 
     #[test]
     fn the_smallest_path_is_planned_unless_too_many_entries_lie_before() {
-        let link = Node::Link("/far");
+        let link = TestNode::Link("/far");
         let tree = TestTree::new([("/s/a/file", ""), ("/s/b/file", ""), ("/far/file", "")]);
         let tree: Arc<dyn Tree> = Arc::new(tree.with("/s/y/link", link.clone()).with("/s/z/link", link));
         let options = WalkOptions { links: LinkMode::Follow, ..OPTIONS };

@@ -14,9 +14,9 @@ use futures::executor::block_on;
 use tokio::task::yield_now;
 use vfs_core::{CaseMode, Result, VfsPath};
 use vfs_store::{
-    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, Key, ListDepth, ListRequest, MemoryStore,
+    BatchOutcome, BatchStore, CandidateKeys, ChangePage, Condition, Key, ListDepth, ListRequest, MemoryStore,
     Namespace, NewValue, Page, PageToken, PathStat, Precondition, PutOutcome, Search, Sequence, Staging, Store,
-    StoreCapabilities, StoredMeta, StoredValue, TextQuery, Write,
+    StoreCapabilities, StoreChangeLog, StoredMeta, StoredValue, TextQuery, Write,
 };
 
 use super::law_helpers::moment;
@@ -72,11 +72,11 @@ impl BrokenStore {
         }
     }
 
-    fn batches(&self) -> &dyn Batch {
+    fn batches(&self) -> &dyn BatchStore {
         self.inner.as_batch().expect("the store in memory has this facet")
     }
 
-    fn changes(&self) -> &dyn Changes {
+    fn changes(&self) -> &dyn StoreChangeLog {
         self.inner.as_changes().expect("the store in memory has this facet")
     }
 
@@ -251,11 +251,11 @@ impl Store for BrokenStore {
         self.inner.namespaces().await
     }
 
-    fn as_batch(&self) -> Option<&dyn Batch> {
+    fn as_batch(&self) -> Option<&dyn BatchStore> {
         Some(self)
     }
 
-    fn as_changes(&self) -> Option<&dyn Changes> {
+    fn as_changes(&self) -> Option<&dyn StoreChangeLog> {
         Some(self)
     }
 
@@ -269,7 +269,7 @@ impl Store for BrokenStore {
 }
 
 #[async_trait]
-impl Batch for BrokenStore {
+impl BatchStore for BrokenStore {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
         yield_now().await;
         if let StoreFault::ChecksConditionsBeforeBatches | StoreFault::AppliesBatchesOneByOne = self.fault {
@@ -318,7 +318,7 @@ impl Batch for BrokenStore {
 }
 
 #[async_trait]
-impl Changes for BrokenStore {
+impl StoreChangeLog for BrokenStore {
     async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         yield_now().await;
         self.changes().last_sequence(namespace).await

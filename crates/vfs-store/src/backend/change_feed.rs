@@ -12,7 +12,7 @@ use vfs_core::{Error, Result, VfsPath};
 
 use super::coordination::feed_start_barrier::FeedStartBarrier;
 use super::view::namespace_view::NamespaceView;
-use crate::store::{ChangePage, ChangeRecord, Changes, Namespace, Sequence, Store};
+use crate::store::{ChangePage, ChangeRecord, Namespace, Sequence, Store, StoreChangeLog};
 
 /// Maximum number of changes in one request.
 const CHANGE_PAGE_SIZE: usize = 500;
@@ -110,7 +110,7 @@ async fn resolve_start<S: Store>(
     })
 }
 
-fn changes_of<S: Store>(view: &NamespaceView<S>) -> Result<&dyn Changes> {
+fn changes_of<S: Store>(view: &NamespaceView<S>) -> Result<&dyn StoreChangeLog> {
     let missing = || Error::new(vfs_core::ErrorKind::Unsupported, "this store has no change feed");
     view.store().as_changes().ok_or_else(missing)
 }

@@ -3,7 +3,7 @@
 //! A recursive delete is in `delete`, and is not compensated. Each step is atomic, but not all of them together: other
 //! clients can observe a rename half done. A failure is compensated as long as the process lives. A step that was started is
 //! awaited even if the caller is gone, as its outcome would be unknown otherwise. Concurrent writers of `/a` and `/a/b` may
-//! both be refused; both files exist only if a process ends between its steps.
+//! both be refused; both files exist only if a process ends between its steps, or the removal of one of them fails.
 
 mod compensation;
 mod load;

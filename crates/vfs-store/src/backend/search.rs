@@ -132,7 +132,7 @@ async fn names<S: Store>(view: &NamespaceView<S>, path: &VfsPath, scope: SearchS
     if let Some(directories) = view.indexed_names(extent).await? {
         return Ok(Some(ListedNames { below: VfsPath::root(), directories }));
     }
-    // The index of a whole namespace was not available, so another listing would find too many files as well.
+    // The index of a whole namespace has usually too many names, and another listing would find as many.
     if !reaches_all || (is_whole && view.store().as_changes().is_some()) {
         return Ok(None);
     }

@@ -5,7 +5,9 @@ use futures::stream::{self, StreamExt as _};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::{DocumentStore, MAX_CONCURRENT_FETCHES, unsupported};
-use crate::store::{Batch, BatchOutcome, Condition, Key, Namespace, NewValue, Precondition, Store, StoredValue, Write};
+use crate::store::{
+    BatchOutcome, BatchStore, Condition, Key, Namespace, NewValue, Precondition, Store, StoredValue, Write,
+};
 
 /// Number of attempts of a batch with copies whose sources change meanwhile.
 const COPY_ATTEMPTS: usize = 8;
@@ -31,7 +33,7 @@ impl<S: Store> DocumentStore<S> {
 }
 
 #[async_trait]
-impl<S: Store> Batch for DocumentStore<S> {
+impl<S: Store> BatchStore for DocumentStore<S> {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
         let inner = self.store.as_batch().ok_or_else(unsupported)?;
         for _ in 0..COPY_ATTEMPTS {

@@ -5,7 +5,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use vfs_core::{Problem, Result};
 
 use super::{DocumentStore, MAX_CONCURRENT_FETCHES, unsupported};
-use crate::store::{ChangePage, ChangeRecord, Changes, Key, Namespace, Sequence, Store};
+use crate::store::{ChangePage, ChangeRecord, Key, Namespace, Sequence, Store, StoreChangeLog};
 
 /// Change of a file.
 struct DocumentChange {
@@ -37,7 +37,7 @@ impl<S: Store> DocumentStore<S> {
 }
 
 #[async_trait]
-impl<S: Store> Changes for DocumentStore<S> {
+impl<S: Store> StoreChangeLog for DocumentStore<S> {
     async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         self.store.as_changes().ok_or_else(unsupported)?.last_sequence(namespace).await
     }

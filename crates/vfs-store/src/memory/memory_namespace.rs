@@ -8,7 +8,7 @@ use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::{Error, Result, VfsPath};
 
 use super::change_log::MemoryChangeLog;
-use super::operation_records::OperationRecords;
+use super::operation_records::MemoryOperationRecords;
 use super::staging::StagedContents;
 use crate::store::{
     BatchOutcome, ChangeRecord, Condition, Entry, ListDepth, ListRequest, NewValue, OperationRecord, Page, PageToken,
@@ -39,7 +39,7 @@ impl MemoryValue {
 pub(super) struct MemoryNamespace {
     values: BTreeMap<VfsPath, MemoryValue>,
     pub(super) log: MemoryChangeLog,
-    pub(super) operations: OperationRecords,
+    pub(super) operations: MemoryOperationRecords,
     /// Contents that are not put yet.
     pub(super) staged: StagedContents,
 }

@@ -11,13 +11,13 @@ const RECORD_LIFETIME: TimeDelta = TimeDelta::days(1);
 
 /// The operations of the last day.
 #[derive(Debug, Default)]
-pub(super) struct OperationRecords {
+pub(super) struct MemoryOperationRecords {
     records: HashMap<String, OperationRecord>,
     /// Keys with the times at which their records were added, oldest first.
     made: VecDeque<(DateTime<Utc>, String)>,
 }
 
-impl OperationRecords {
+impl MemoryOperationRecords {
     pub(super) fn get(&self, key: &str) -> Option<&OperationRecord> {
         self.records.get(key)
     }

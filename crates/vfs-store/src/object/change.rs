@@ -31,7 +31,7 @@ const AFTERMATH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Outcome of one attempt of a change.
 pub(super) enum AttemptOutcome {
     Over(PutOutcome),
-    /// A concurrent writer interfered, but the precondition holds again.
+    /// A concurrent writer interfered; another attempt checks the precondition again.
     Again,
 }
 

@@ -16,7 +16,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 
 use super::error::BucketError;
-use super::list_xml::{self, RawKeysMarker};
+use super::list_xml::{self, RawKeysExtension};
 
 tokio::task_local! {
     /// Change to which the requests of this task belong.
@@ -278,7 +278,7 @@ struct AttemptRecordingHttpService {
 #[async_trait]
 impl HttpService for AttemptRecordingHttpService {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let wants_raw_keys = request.extensions().get::<RawKeysMarker>().is_some();
+        let wants_raw_keys = request.extensions().get::<RawKeysExtension>().is_some();
         let change = CHANGE.try_with(ChangeAttemptRecord::clone).ok();
         if let Some(change) = change.as_ref().filter(|_| self.unsigned == UnsignedHeaderSupport::Accepted)
             && let Some((name, value)) = change.header(&request)

@@ -14,7 +14,7 @@ use super::BucketStore;
 use super::error::BucketError;
 use super::http_transport::OperationTimeout;
 use super::key_layout::{ParsedKey, foreign_object_problem};
-use super::list_xml::{ListedObject, ObjectListing, RawKeysMarker};
+use super::list_xml::{ListedObject, ObjectListing, RawKeysExtension};
 use super::object_metadata::version;
 use crate::store::{Entry, LevelOrder, ListDepth, ListRequest, Namespace, Page, PageToken, StoredMeta};
 
@@ -93,7 +93,7 @@ impl ListSource {
                     ListStart::After(key) => options.offset = Some(key.clone()),
                 }
                 if *keys == KeyParsing::Raw {
-                    options.extensions.insert(RawKeysMarker);
+                    options.extensions.insert(RawKeysExtension);
                 }
                 let request = store.list_paginated((!prefix.is_empty()).then_some(prefix), options);
                 let mut page = limit.of(request).await?;

@@ -3,9 +3,9 @@
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
-/// Marker of a request for a listing with keys exactly as they are sent.
+/// Extension of a request for a listing with keys exactly as they are sent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RawKeysMarker;
+pub(super) struct RawKeysExtension;
 
 /// Page of a listing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

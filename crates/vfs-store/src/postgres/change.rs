@@ -12,7 +12,7 @@ use super::change_parameters::{ConditionParameters, LargeContent, WriteParameter
 use super::error::{PostgresError, PostgresResult};
 use super::postgres_client::PostgresClient;
 use super::read::CHUNK_BYTES;
-use super::retry::RetryPolicy;
+use super::retry::DeadlineBackoff;
 use super::row_conversion;
 use super::staging;
 use super::statement::{ParameterRef, single_row};
@@ -90,7 +90,7 @@ pub(super) async fn change(
         (namespace.as_str(), ConditionParameters::new(conditions), WriteParameters::new(writes)?);
     let id = WriteId::random().get().to_be_bytes().to_vec();
     let change = PostgresChange { server, channel, name, id, conditions, steps, record };
-    let mut retries = RetryPolicy::new(server.config.retry_for);
+    let mut retries = DeadlineBackoff::new(server.config.retry_for);
     let _permit = server.acquire_write_permit().await.map_err(|fault| fault.describe(&server.config))?;
     loop {
         let fault = match change.attempt().await {
@@ -125,7 +125,7 @@ impl PostgresChange<'_> {
     async fn resolve_outcome(&self, transaction: &str) -> Result<TransactionOutcome> {
         let config = &self.server.config;
         // The server may notice only at the timeout of the session that its client disconnected.
-        let mut retries = RetryPolicy::new(config.retry_for.max(MIN_OUTCOME_TIMEOUT));
+        let mut retries = DeadlineBackoff::new(config.retry_for.max(MIN_OUTCOME_TIMEOUT));
         loop {
             match self.query_outcome(transaction).await {
                 Ok(Some(outcome)) => return Ok(outcome),

@@ -20,7 +20,7 @@ const CANCEL_GRACE_TIMEOUT: Duration = Duration::from_millis(100);
 /// failed halfway, the server may still work on the operation. A task then waits a short time for the end of the
 /// operation, and returns the connection to the pool idle and without a transaction. If the operation does not end in
 /// time, the task closes the connection and requests the server to cancel the operation.
-pub(super) struct Connection(ScopeGuard<CancellableConnection, fn(CancellableConnection)>);
+pub(super) struct PooledConnection(ScopeGuard<CancellableConnection, fn(CancellableConnection)>);
 
 /// Connection with the settings that cancel its operation.
 struct CancellableConnection {
@@ -30,7 +30,7 @@ struct CancellableConnection {
     limit: Duration,
 }
 
-impl Connection {
+impl PooledConnection {
     pub(super) fn new(object: Object, tls: MakeRustlsConnect, limit: Duration) -> Self {
         Self(scopeguard::guard(CancellableConnection { object, tls, limit }, recover))
     }
@@ -61,7 +61,7 @@ impl Connection {
     }
 }
 
-impl Deref for Connection {
+impl Deref for PooledConnection {
     type Target = Object;
 
     fn deref(&self) -> &Object {
@@ -69,7 +69,7 @@ impl Deref for Connection {
     }
 }
 
-impl DerefMut for Connection {
+impl DerefMut for PooledConnection {
     fn deref_mut(&mut self) -> &mut Object {
         &mut self.0.object
     }

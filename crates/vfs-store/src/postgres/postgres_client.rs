@@ -12,8 +12,8 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::config::PostgresConfig;
 use super::error::{PostgresError, PostgresResult};
-use super::pooled_connection::Connection;
-use super::retry::RetryPolicy;
+use super::pooled_connection::PooledConnection;
+use super::retry::DeadlineBackoff;
 use super::statement::{ParameterRef, StatementMode};
 use super::tls;
 
@@ -55,8 +55,8 @@ impl PostgresClient {
         Ok(Self { config, tls, sending, pool, writers })
     }
 
-    pub(super) async fn connection(&self) -> PostgresResult<Connection> {
-        Ok(Connection::new(self.pool.get().await?, self.tls.clone(), self.config.connect_timeout))
+    pub(super) async fn connection(&self) -> PostgresResult<PooledConnection> {
+        Ok(PooledConnection::new(self.pool.get().await?, self.tls.clone(), self.config.connect_timeout))
     }
 
     /// Acquires a permit for a change. The number of permits is limited so that some connections are left for readers.
@@ -82,7 +82,7 @@ impl PostgresClient {
 
     /// Returns the rows of a prepared query, which is retried after transient failures.
     pub(super) async fn rows(&self, sql: &'static str, parameters: &[ParameterRef<'_>]) -> Result<Vec<Row>> {
-        let mut retries = RetryPolicy::new(self.config.retry_for);
+        let mut retries = DeadlineBackoff::new(self.config.retry_for);
         loop {
             match self.rows_once(sql, parameters).await {
                 Ok(rows) => return Ok(rows),
@@ -99,7 +99,7 @@ impl PostgresClient {
 
     /// Like [`rows`](Self::rows), with a plan for these parameters.
     pub(super) async fn rows_planned(&self, sql: &str, parameters: &[ParameterRef<'_>]) -> Result<Vec<Row>> {
-        let mut retries = RetryPolicy::new(self.config.retry_for);
+        let mut retries = DeadlineBackoff::new(self.config.retry_for);
         loop {
             let attempt = async {
                 let connection = self.connection().await?;

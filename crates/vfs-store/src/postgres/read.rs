@@ -49,7 +49,7 @@ pub(super) async fn head(server: &PostgresClient, key: &Key) -> Result<Option<St
 }
 
 pub(super) async fn get(server: &PostgresClient, key: &Key, range: Option<Range<u64>>) -> Result<Option<StoredValue>> {
-    // This bound is larger than any value, and small enough that no sum in the query overflows.
+    // This bound is the largest size of a value, and small enough that no sum in the query overflows.
     let bounded = |at: u64| i64::try_from(at).unwrap_or(i64::MAX).min(1 << 40);
     let range = range.map_or(0..bounded(u64::MAX), |range| bounded(range.start)..bounded(range.end));
     let parameters: [super::statement::ParameterRef<'_>; 4] =

@@ -1,4 +1,4 @@
-//! Retry policy: exponential backoff with jitter until a deadline.
+//! Exponential backoff with jitter until a deadline, for retries.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ const MAX_PAUSE: Duration = Duration::from_millis(500);
 
 /// Exponential backoff until a deadline. Jitter spreads the retries of operations that failed at the same time.
 #[derive(Debug)]
-pub(super) struct RetryPolicy {
+pub(super) struct DeadlineBackoff {
     deadline: Instant,
     pause: Duration,
 }
 
-impl RetryPolicy {
-    /// Creates a policy that allows retries for `time` from now.
+impl DeadlineBackoff {
+    /// Creates a backoff whose deadline is `time` from now.
     pub(super) fn new(time: Duration) -> Self {
         Self { deadline: Instant::now() + time, pause: Duration::from_millis(5) }
     }
@@ -39,13 +39,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn retries_end_at_the_deadline() {
         let begin = Instant::now();
-        let mut retries = RetryPolicy::new(Duration::from_secs(2));
+        let mut retries = DeadlineBackoff::new(Duration::from_secs(2));
         let mut attempts = 0;
         while retries.wait().await {
             attempts += 1;
         }
         assert!((8..=20).contains(&attempts), "{attempts}");
         assert!(begin.elapsed() <= Duration::from_secs(2));
-        assert!(!RetryPolicy::new(Duration::ZERO).wait().await);
+        assert!(!DeadlineBackoff::new(Duration::ZERO).wait().await);
     }
 }

@@ -12,7 +12,7 @@ use vfs_core::{Result, VfsPath};
 use super::RedisStore;
 use super::connection::{RedisClient, RedisRequest, start};
 use super::reply::{self, ReplyParts};
-use crate::store::{ChangePage, ChangeRecord, Changes, Namespace, Sequence};
+use crate::store::{ChangePage, ChangeRecord, Namespace, Sequence, StoreChangeLog};
 
 static SINCE: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("since.lua"))));
@@ -26,18 +26,18 @@ const MAX_BLOCKING_CONNECTIONS: usize = 16;
 
 /// Connections for blocking requests.
 #[derive(Debug)]
-pub(super) struct BlockingConnections {
+pub(super) struct BlockingConnectionPool {
     idle: Mutex<Vec<MultiplexedConnection>>,
     permits: Semaphore,
 }
 
-impl Default for BlockingConnections {
+impl Default for BlockingConnectionPool {
     fn default() -> Self {
         Self { idle: Mutex::default(), permits: Semaphore::new(MAX_BLOCKING_CONNECTIONS) }
     }
 }
 
-impl BlockingConnections {
+impl BlockingConnectionPool {
     /// Waits for an entry of the stream `log` after `seen`. A connection that fails, or whose wait is dropped, is not
     /// used again.
     async fn wait(&self, client: &RedisClient, log: &str, seen: Sequence) -> bool {
@@ -88,7 +88,7 @@ impl RedisStore {
 }
 
 #[async_trait]
-impl Changes for RedisStore {
+impl StoreChangeLog for RedisStore {
     async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         Ok(self.read_log(namespace, None).await?.0)
     }

@@ -7,7 +7,7 @@ use vfs_core::VfsPath;
 use super::config::SqliteSearchIndex;
 use super::error::{SqliteError, SqliteResult};
 use super::file_rows::{self, FileIndexState, FileRow};
-use super::trigram_index::{self, IndexUpdatePlan};
+use super::trigram_index::{self, IndexUpdateTiming};
 use super::{change_log, content, staging};
 use crate::store::{
     BatchOutcome, ChangeRecord, Condition, Namespace, NewValue, StagedContent, StoredMeta, ValueContent, Write, WriteId,
@@ -26,7 +26,7 @@ struct BatchWriter<'a> {
     files: i64,
     bytes: i64,
     search_index: SqliteSearchIndex,
-    timing: IndexUpdatePlan,
+    timing: IndexUpdateTiming,
     /// Whether the batch left a file that is to be indexed later.
     has_pending_files: bool,
     /// The id of the next new file; `None` before the first one.
@@ -115,7 +115,7 @@ impl<'a> BatchWriter<'a> {
             files: 0,
             bytes: 0,
             search_index,
-            timing: IndexUpdatePlan::of(writes),
+            timing: IndexUpdateTiming::of(writes),
             has_pending_files: false,
             next_id: None,
         })

@@ -84,7 +84,7 @@ fn namespace_mark(namespace: i64) -> [char; 3] {
 
 /// Decision whether the index is updated in the transaction that changes the files, or afterwards.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct IndexUpdatePlan {
+pub(super) struct IndexUpdateTiming {
     /// Whether written files are indexed in that transaction, because there are too many of them to wait.
     pub(super) indexes_immediately: bool,
     /// Number of calls of [`purge_removed`] that follow the transaction; 0 if it removes the entries itself. One more
@@ -92,7 +92,7 @@ pub(super) struct IndexUpdatePlan {
     pub(super) purge_passes: usize,
 }
 
-impl IndexUpdatePlan {
+impl IndexUpdateTiming {
     pub(super) fn of(writes: &[Write]) -> Self {
         let written = writes.iter().filter(|write| matches!(write, Write::Put(..))).count();
         let deleted = writes.iter().filter(|write| matches!(write, Write::Delete(_))).count();

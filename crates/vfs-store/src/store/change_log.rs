@@ -91,7 +91,7 @@ pub enum ChangePage {
 ///
 /// Those of [`Store`](super::Store). An error ends the feed, or fails the search, that sent the request.
 #[async_trait]
-pub trait Changes: Send + Sync {
+pub trait StoreChangeLog: Send + Sync {
     /// Returns the sequence number of the last change, or 0 if there was none.
     ///
     /// A listing that begins afterwards includes this change and all earlier ones.

@@ -30,7 +30,8 @@ pub trait IdempotentOperations: Send + Sync {
     /// Returns the record with this key, or `None` if there is none.
     async fn find(&self, namespace: &Namespace, key: &str) -> Result<Option<OperationRecord>>;
 
-    /// Applies a batch as [`Batch::batch`](super::Batch::batch) does, and stores `record` in the same transaction if it is applied.
+    /// Applies a batch as [`BatchStore::batch`](super::BatchStore::batch) does, and stores `record` in the same transaction if it is
+    /// applied.
     ///
     /// Returns `None` without a change if there is a record with this key.
     async fn batch_once(

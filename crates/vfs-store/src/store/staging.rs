@@ -70,7 +70,7 @@ impl StagingToken {
 ///
 /// # Behaviour
 ///
-/// * No part is visible before [`Store::put`](super::Store::put) or [`Batch::batch`](super::Batch::batch) with
+/// * No part is visible before [`Store::put`](super::Store::put) or [`BatchStore::batch`](super::BatchStore::batch) with
 ///   [`ValueContent::Staged`](super::ValueContent::Staged) is applied, which copies no bytes. A change that is not applied leaves the content staged,
 ///   except in object storage: a conflict with another writer during the completion discards the content, and so does any
 ///   failure of the completion in a service that is not compatible with S3.

@@ -401,7 +401,7 @@ pub enum LevelOrder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreCapabilities {
-    /// Maximum size of a value in bytes.
+    /// Maximum size in bytes of a value that is put at once. A [staged](super::Staging) one may be larger.
     pub max_value: u64,
     /// Maximum length of a path in bytes.
     pub max_path: usize,

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use fastrand::Rng;
 use vfs_store::{
-    Batch, Changes, Condition, Inspect, Key, ListDepth, ListRequest, MemoryStore, NewValue, Page, PostgresStore,
-    Precondition, Sequence, Store, StoredMeta, Write,
+    BatchStore, Condition, Inspect, Key, ListDepth, ListRequest, MemoryStore, NewValue, Page, PostgresStore,
+    Precondition, Sequence, Store, StoreChangeLog, StoredMeta, Write,
 };
 
 use crate::lab::{in_lab, key, namespace, path, value};

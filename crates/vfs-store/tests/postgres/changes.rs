@@ -1,6 +1,6 @@
 //! Two handles see each other's changes.
 
-use vfs_store::{ChangePage, Changes, Inspect, Precondition, Sequence, Store};
+use vfs_store::{ChangePage, Inspect, Precondition, Sequence, Store, StoreChangeLog};
 
 use crate::lab::{HANG_TIMEOUT, in_lab, key, namespace, value};
 

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use futures::future::join_all;
 use vfs_core::{CaseMode, ErrorKind};
 use vfs_store::{
-    Batch as _, BatchOutcome, ChangePage, Changes as _, Condition, Inspect as _, ListRequest, PostgresConfig,
-    PostgresStore, Precondition, PutOutcome, Search as _, Store as _, TextQuery, Write,
+    BatchOutcome, BatchStore as _, ChangePage, Condition, Inspect as _, ListRequest, PostgresConfig, PostgresStore,
+    Precondition, PutOutcome, Search as _, Store as _, StoreChangeLog as _, TextQuery, Write,
 };
 
 use crate::lab::{HANG_TIMEOUT, Lab, in_lab, key, namespace, path, patient, value};

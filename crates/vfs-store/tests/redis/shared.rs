@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use vfs_store::{
-    Batch, BatchOutcome, ChangePage, ChangeRecord, Changes, Condition, Inspect as _, Key, Precondition, PutOutcome,
-    RedisStore, Sequence, Store, Write,
+    BatchOutcome, BatchStore, ChangePage, ChangeRecord, Condition, Inspect as _, Key, Precondition, PutOutcome,
+    RedisStore, Sequence, Store, StoreChangeLog, Write,
 };
 
 use crate::support::{Shared, content, done, key, namespace, now, path, value};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use vfs_core::{ErrorKind, VfsPath};
 use vfs_store::{
-    Batch, BatchOutcome, ChangeRecord, Condition, Inspect as _, ListRequest, Precondition, PutOutcome, RedisStore,
+    BatchOutcome, BatchStore, ChangeRecord, Condition, Inspect as _, ListRequest, Precondition, PutOutcome, RedisStore,
     Store, Write,
 };
 

@@ -12,7 +12,7 @@ use vfs_core::chunks::BufferedWriter;
 use vfs_core::edit::ApplyMode;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
 use vfs_core::operation::UnaryRequest;
-use vfs_core::path::{MapPaths, PathMapping};
+use vfs_core::path::{MapResultPaths, PathMapping};
 use vfs_core::transfer::FileDownloadRequest;
 use vfs_core::tree::{OpenTreeRequest, Tree, TreeUse};
 use vfs_core::{
@@ -212,7 +212,7 @@ impl OverlayBackend {
     /// Performs `request`, which reads the file at `path`, on the side that has the file.
     async fn read_with<Q: UnaryRequest>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
     where
-        Q::Output: MapPaths,
+        Q::Output: MapResultPaths,
     {
         cx.check()?;
         let state = self.state();

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use bytes::{Bytes, BytesMut};
 use vfs_core::edit::ApplyMode;
-use vfs_core::path::{MapPaths as _, PathMapping};
+use vfs_core::path::{MapResultPaths as _, PathMapping};
 use vfs_core::transfer::DeleteScope;
 use vfs_core::{
     Backend as _, DeleteRequest, DeleteResult, EditRequest, EditResult, Error, ErrorKind, LsRequest, OpContext, Result,

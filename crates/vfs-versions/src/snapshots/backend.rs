@@ -25,7 +25,7 @@ use vfs_search::run_until_cancelled;
 use super::caller_files::CallerFiles;
 use super::checkpoint_store::CheckpointStore;
 use super::restore::restore;
-use crate::undo_log::{OperationEffect, UndoCursor, UndoEntry, UndoLog, UndoReport};
+use crate::undo_log::{ReportedOutcome, UndoCursor, UndoEntry, UndoLog, UndoReport};
 
 /// Interceptor that writes an undo record around every change.
 #[derive(Debug)]
@@ -65,8 +65,8 @@ impl Interceptor for UndoInterceptor {
         let output = request.send(inner, cx).await;
         match record {
             Some(record) => {
-                let effect = OperationEffect::of(&record, output.as_ref().map(Q::output_ref), may_be_replayed);
-                log.conclude(&files, record, effect).await;
+                let outcome = ReportedOutcome::of(&record, output.as_ref().map(Q::output_ref), may_be_replayed);
+                log.conclude(&files, record, outcome).await;
             }
             None if output.is_ok() && may_be_replayed => {}
             None if output.is_ok() && self.max_undo_records > 0 && !files.is_excluded(&path) => {

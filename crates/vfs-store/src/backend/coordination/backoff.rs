@@ -9,9 +9,9 @@ use vfs_search::run_until_cancelled;
 /// Upper bound of the pause between two attempts.
 const MAX_PAUSE: Duration = Duration::from_millis(64);
 
-/// Waits before the next attempt: exponential backoff with full jitter, after `attempts` failed attempts.
-pub(crate) async fn backoff(cx: &OpContext, path: &VfsPath, attempts: u32) -> Result<()> {
-    let max = Duration::from_millis(1).saturating_mul(1 << attempts.min(6)).min(MAX_PAUSE);
+/// Waits before the next attempt: exponential backoff with full jitter; `retries` attempts have failed after the first one.
+pub(crate) async fn backoff(cx: &OpContext, path: &VfsPath, retries: u32) -> Result<()> {
+    let max = Duration::from_millis(1).saturating_mul(1 << retries.min(6)).min(MAX_PAUSE);
     let pause = max.mul_f64(fastrand::f64());
     run_until_cancelled(cx, path, sleep(pause)).await
 }

@@ -11,9 +11,9 @@ use tokio::sync::Semaphore;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::store::{
-    Batch, BatchOutcome, CandidateKeys, ChangePage, Changes, Condition, ListDepth, ListRequest, NewValue, Page,
-    PathStat, Precondition, PutOutcome, Search, Sequence, Staging, Store, StoreCapabilities, StoredMeta, StoredValue,
-    TextQuery, Write,
+    BatchOutcome, BatchStore, CandidateKeys, ChangePage, Condition, ListDepth, ListRequest, NewValue, Page, PathStat,
+    Precondition, PutOutcome, Search, Sequence, Staging, Store, StoreCapabilities, StoreChangeLog, StoredMeta,
+    StoredValue, TextQuery, Write,
 };
 use crate::{Key, MemoryStore, Namespace};
 
@@ -231,16 +231,16 @@ impl Store for Probe {
         self.store.namespaces().await
     }
 
-    fn as_batch(&self) -> Option<&dyn Batch> {
-        self.store.as_batch().map(|_| self as &dyn Batch)
+    fn as_batch(&self) -> Option<&dyn BatchStore> {
+        self.store.as_batch().map(|_| self as &dyn BatchStore)
     }
 
     fn as_staging(&self) -> Option<&dyn Staging> {
         self.store.as_staging().filter(|_| self.has_staging.load(Ordering::SeqCst))
     }
 
-    fn as_changes(&self) -> Option<&dyn Changes> {
-        self.store.as_changes().map(|_| self as &dyn Changes)
+    fn as_changes(&self) -> Option<&dyn StoreChangeLog> {
+        self.store.as_changes().map(|_| self as &dyn StoreChangeLog)
     }
 
     fn as_search(&self) -> Option<&dyn Search> {
@@ -249,7 +249,7 @@ impl Store for Probe {
 }
 
 #[async_trait]
-impl Batch for Probe {
+impl BatchStore for Probe {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
         let count = self.record_call("batch").await?;
         self.record_change()?;
@@ -259,7 +259,7 @@ impl Batch for Probe {
 }
 
 #[async_trait]
-impl Changes for Probe {
+impl StoreChangeLog for Probe {
     async fn last_sequence(&self, namespace: &Namespace) -> Result<Sequence> {
         self.record_call("position").await?;
         self.store.last_sequence(namespace).await

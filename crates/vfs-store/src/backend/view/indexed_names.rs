@@ -5,7 +5,7 @@ use vfs_core::{Result, VfsPath};
 use super::directory_map::DirectoryMap;
 use super::name_index::NameIndex;
 use super::namespace_view::NamespaceView;
-use crate::store::{ChangePage, Changes, ListRequest, Sequence, Store};
+use crate::store::{ChangePage, ListRequest, Sequence, Store, StoreChangeLog};
 
 /// Maximum number of changes in one request.
 const CHANGE_PAGE_SIZE: usize = 1000;
@@ -23,7 +23,9 @@ pub(crate) enum SearchExtent {
 }
 
 impl<S: Store> NamespaceView<S> {
-    /// Returns the current names, including every change that was acknowledged before this call, or `None` if they are not cached.
+    /// Returns the current names, including every change that was acknowledged before this call. If they are not cached, they are
+    /// listed if `extent` is the whole namespace. Returns `None` if `extent` is a part and no names are cached, if the store has no log, if
+    /// there are too many names, or if the changes expire during the listing.
     pub(crate) async fn indexed_names(&self, extent: SearchExtent) -> Result<Option<DirectoryMap>> {
         let Some(changes) = self.store().as_changes() else { return Ok(None) };
         let index = self.shared.indexes.index(&self.namespace);
@@ -42,7 +44,7 @@ impl<S: Store> NamespaceView<S> {
     }
 
     /// Returns the cached names with all changes since, or `None` if there are none, too many, or the changes have expired.
-    async fn cached_names(&self, changes: &dyn Changes, index: &NameIndex) -> Result<Option<DirectoryMap>> {
+    async fn cached_names(&self, changes: &dyn StoreChangeLog, index: &NameIndex) -> Result<Option<DirectoryMap>> {
         match index.cached() {
             Some(cached) => self.catch_up(changes, index, cached).await,
             None => Ok(None),
@@ -52,7 +54,7 @@ impl<S: Store> NamespaceView<S> {
     /// Lists all names, and applies the changes since the sequence before the listing.
     ///
     /// The listing may already include some of these changes; applying them again has no effect.
-    async fn load_names(&self, changes: &dyn Changes, index: &NameIndex) -> Result<Option<DirectoryMap>> {
+    async fn load_names(&self, changes: &dyn StoreChangeLog, index: &NameIndex) -> Result<Option<DirectoryMap>> {
         let root = VfsPath::root();
         let position = self.ask(&root, changes.last_sequence(&self.namespace)).await?;
         let Some(names) = self.list_names(&root, self.shared.indexes.max_entries()).await? else {
@@ -62,10 +64,10 @@ impl<S: Store> NamespaceView<S> {
         self.catch_up(changes, index, (position, names)).await
     }
 
-    /// Applies all changes since to `names`, or returns `None` if these have expired.
+    /// Applies all changes since to `names`, or returns `None` if these have expired or there are too many names.
     async fn catch_up(
         &self,
-        changes: &dyn Changes,
+        changes: &dyn StoreChangeLog,
         index: &NameIndex,
         (mut position, mut names): (Sequence, DirectoryMap),
     ) -> Result<Option<DirectoryMap>> {

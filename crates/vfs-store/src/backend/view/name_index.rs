@@ -13,7 +13,7 @@ use vfs_core::VfsPath;
 use super::directory_map::DirectoryMap;
 use crate::store::{Namespace, Sequence};
 
-/// Time for which a directory that had too many files is not listed again for the index.
+/// Time for which a namespace that had too many files is not listed again for the index.
 const TOO_LARGE_TTL: Duration = Duration::from_secs(60);
 
 /// Name indexes of the most recently searched namespaces.

@@ -12,7 +12,7 @@ use super::directory_map::DirectoryEntries;
 use super::identified_operation::IdentifiedOperation;
 use super::path_entry::{PathEntry, above};
 use crate::store::{
-    Batch, BatchOutcome, Condition, Entry, Key, LevelOrder, ListRequest, Namespace, NewValue, Page, PathStat,
+    BatchOutcome, BatchStore, Condition, Entry, Key, LevelOrder, ListRequest, Namespace, NewValue, Page, PathStat,
     Precondition, PutOutcome, Store, StoredMeta, StoredValue, Write,
 };
 
@@ -53,7 +53,7 @@ impl<S: Store> NamespaceView<S> {
         &self.shared.store
     }
 
-    pub(crate) fn batches(&self) -> Option<&dyn Batch> {
+    pub(crate) fn batches(&self) -> Option<&dyn BatchStore> {
         self.shared.store.as_batch()
     }
 
@@ -291,7 +291,7 @@ impl<S: Store> NamespaceView<S> {
         }
     }
 
-    /// Lists everything below `path`, in path order.
+    /// Lists everything below `path`, in the order of the store.
     pub(crate) async fn subtree(&self, path: &VfsPath) -> Result<SubtreeListing> {
         let mut subtree = SubtreeListing::default();
         let mut request = ListRequest::all(path.clone());

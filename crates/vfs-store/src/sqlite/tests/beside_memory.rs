@@ -23,10 +23,10 @@ const PATHS: [&str; 12] = [
 ];
 
 #[derive(Debug, Clone)]
-enum Step {
+enum RandomOperation {
     Put(usize, usize, ExpectedState),
     Delete(usize, ExpectedState),
-    Batch(Vec<(usize, ExpectedState)>, Option<usize>, Vec<Part>),
+    Batch(Vec<(usize, ExpectedState)>, Option<usize>, Vec<RandomWrite>),
     Get(usize, Option<Range<u64>>),
     List(usize, ListDepth, usize),
     Since(u64, usize),
@@ -34,7 +34,7 @@ enum Step {
 }
 
 #[derive(Debug, Clone)]
-enum Part {
+enum RandomWrite {
     Put(usize, usize),
     Delete(usize),
     Move(usize, usize),
@@ -73,26 +73,26 @@ fn expected(state: &ExpectedState) -> Precondition {
     }
 }
 
-fn write(part: &Part, at: DateTime<Utc>) -> Write {
+fn write(part: &RandomWrite, at: DateTime<Utc>) -> Write {
     let name = |number: &usize| path(PATHS[*number]);
     match part {
-        Part::Put(to, number) => Write::Put(name(to), NewValue::new(content(*number), at)),
-        Part::Delete(from) => Write::Delete(name(from)),
-        Part::Move(from, to) => Write::Move { from: name(from), to: name(to) },
-        Part::Copy(from, to) => Write::Copy { from: name(from), to: name(to), at },
+        RandomWrite::Put(to, number) => Write::Put(name(to), NewValue::new(content(*number), at)),
+        RandomWrite::Delete(from) => Write::Delete(name(from)),
+        RandomWrite::Move(from, to) => Write::Move { from: name(from), to: name(to) },
+        RandomWrite::Copy(from, to) => Write::Copy { from: name(from), to: name(to), at },
     }
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<RandomOperation>> {
     use vfs_core::CaseMode::{Insensitive, Sensitive, Smart};
     let at = || 0..PATHS.len();
     let number = || prop_oneof![9 => 0..CONTENTS.len(), 1 => Just(CONTENTS.len())];
     let state = || prop_oneof![2 => Just(ExpectedState::Any), 1 => Just(ExpectedState::Absent), 2 => number().prop_map(ExpectedState::Content)];
     let part = prop_oneof![
-        (at(), number()).prop_map(|(to, number)| Part::Put(to, number)),
-        at().prop_map(Part::Delete),
-        (at(), at()).prop_map(|(from, to)| Part::Move(from, to)),
-        (at(), at()).prop_map(|(from, to)| Part::Copy(from, to)),
+        (at(), number()).prop_map(|(to, number)| RandomWrite::Put(to, number)),
+        at().prop_map(RandomWrite::Delete),
+        (at(), at()).prop_map(|(from, to)| RandomWrite::Move(from, to)),
+        (at(), at()).prop_map(|(from, to)| RandomWrite::Copy(from, to)),
     ];
     let batch = (
         prop::collection::vec((at(), state()), 0..2),
@@ -103,13 +103,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let depth = prop_oneof![Just(ListDepth::Level), Just(ListDepth::All)];
     let case = prop_oneof![Just(Sensitive), Just(Insensitive), Just(Smart)];
     let step = prop_oneof![
-        6 => (at(), number(), state()).prop_map(|(to, number, state)| Step::Put(to, number, state)),
-        2 => (at(), state()).prop_map(|(from, state)| Step::Delete(from, state)),
-        4 => batch.prop_map(|(conditions, below, parts)| Step::Batch(conditions, below, parts)),
-        2 => (at(), range).prop_map(|(from, range)| Step::Get(from, range)),
-        3 => (0..PATHS.len() + 1, depth, 1..6_usize).prop_map(|(below, depth, limit)| Step::List(below, depth, limit)),
-        1 => (0..80_u64, 1..30_usize).prop_map(|(seen, limit)| Step::Since(seen, limit)),
-        2 => (0..PATHS.len() + 1, 0..NEEDLES.len(), case).prop_map(|(below, needle, case)| Step::Search(below, needle, case)),
+        6 => (at(), number(), state()).prop_map(|(to, number, state)| RandomOperation::Put(to, number, state)),
+        2 => (at(), state()).prop_map(|(from, state)| RandomOperation::Delete(from, state)),
+        4 => batch.prop_map(|(conditions, below, parts)| RandomOperation::Batch(conditions, below, parts)),
+        2 => (at(), range).prop_map(|(from, range)| RandomOperation::Get(from, range)),
+        3 => (0..PATHS.len() + 1, depth, 1..6_usize).prop_map(|(below, depth, limit)| RandomOperation::List(below, depth, limit)),
+        1 => (0..80_u64, 1..30_usize).prop_map(|(seen, limit)| RandomOperation::Since(seen, limit)),
+        2 => (0..PATHS.len() + 1, 0..NEEDLES.len(), case).prop_map(|(below, needle, case)| RandomOperation::Search(below, needle, case)),
     ];
     prop::collection::vec(step, 1..40)
 }
@@ -132,23 +132,23 @@ async fn all_pages(store: &dyn Store, request: &ListRequest) -> Vec<Page> {
     }
 }
 
-async fn run(store: &SqliteStore, steps: &[Step]) -> Result<(), TestCaseError> {
+async fn run(store: &SqliteStore, steps: &[RandomOperation]) -> Result<(), TestCaseError> {
     let model = MemoryStore::new();
     let namespace = space("org/user");
     for (second, step) in (1_700_000_000..).zip(steps) {
         let at = time(second);
         match step {
-            Step::Put(to, number, state) => {
+            RandomOperation::Put(to, number, state) => {
                 let value = NewValue::new(content(*number), at);
                 let found = store.put(&key(PATHS[*to]), value.clone(), &expected(state)).await.expect("it answers");
                 let modelled = model.put(&key(PATHS[*to]), value, &expected(state)).await.expect("it answers");
                 prop_assert_eq!(found, modelled);
             }
-            Step::Delete(from, state) => {
+            RandomOperation::Delete(from, state) => {
                 let found = store.delete(&key(PATHS[*from]), &expected(state)).await.expect("it answers");
                 prop_assert_eq!(found, model.delete(&key(PATHS[*from]), &expected(state)).await.expect("it answers"));
             }
-            Step::Batch(conditions, below, parts) => {
+            RandomOperation::Batch(conditions, below, parts) => {
                 let mut all: Vec<_> =
                     conditions.iter().map(|(at, state)| Condition::At(path(PATHS[*at]), expected(state))).collect();
                 all.extend(below.map(|at| Condition::NothingBelow(path(PATHS[at]))));
@@ -156,21 +156,21 @@ async fn run(store: &SqliteStore, steps: &[Step]) -> Result<(), TestCaseError> {
                 let found = store.batch(&namespace, &all, writes.clone()).await.expect("it answers");
                 prop_assert_eq!(found, model.batch(&namespace, &all, writes).await.expect("it answers"));
             }
-            Step::Get(from, range) => {
+            RandomOperation::Get(from, range) => {
                 let found = store.get(&key(PATHS[*from]), range.clone()).await.expect("it answers");
                 prop_assert_eq!(found, model.get(&key(PATHS[*from]), range.clone()).await.expect("it answers"));
                 let found = store.head(&key(PATHS[*from])).await.expect("it answers");
                 prop_assert_eq!(found, model.head(&key(PATHS[*from])).await.expect("it answers"));
             }
-            Step::List(at, depth, limit) => {
+            RandomOperation::List(at, depth, limit) => {
                 let request = ListRequest { depth: *depth, ..ListRequest::all(below(*at)).limit(*limit) };
                 prop_assert_eq!(all_pages(store, &request).await, all_pages(&model, &request).await);
             }
-            Step::Since(seen, limit) => {
+            RandomOperation::Since(seen, limit) => {
                 let found = store.since(&namespace, Sequence(*seen), *limit).await.expect("it answers");
                 prop_assert_eq!(found, model.since(&namespace, Sequence(*seen), *limit).await.expect("it answers"));
             }
-            Step::Search(at, needle, case) => {
+            RandomOperation::Search(at, needle, case) => {
                 let query = TextQuery::new(vec![NEEDLES[*needle].to_owned()], *case);
                 let found = store.candidates(&namespace, &below(*at), &query).await.expect("it answers");
                 let matches = model.candidates(&namespace, &below(*at), &query).await.expect("it answers");

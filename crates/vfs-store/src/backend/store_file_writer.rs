@@ -19,12 +19,13 @@ use crate::store::{
 };
 
 /// A file that is written in chunks.
-pub(super) struct StoreWriter<S: Store> {
+pub(super) struct StoreFileWriter<S: Store> {
     view: NamespaceView<S>,
     request: OpenWriterRequest,
     parts: PartBuffer,
     staged: StagedParts,
-    /// Whether all chunks are staged or in `parts`: `false` during a write, and after one that failed or was dropped.
+    /// Whether all chunks are staged or in `parts`: `false` during a write, after one that failed or was dropped, and after the
+    /// commit unless it can be repeated.
     is_usable: bool,
 }
 
@@ -36,7 +37,7 @@ struct StagedParts {
     hasher: blake3::Hasher,
 }
 
-impl<S: Store> StoreWriter<S> {
+impl<S: Store> StoreFileWriter<S> {
     pub(super) fn open(view: NamespaceView<S>, request: OpenWriterRequest) -> Result<Self> {
         request.check()?;
         view.check_path(&request.path)?;
@@ -104,7 +105,7 @@ fn staging<S: Store>(store: &S) -> Result<&dyn Staging> {
 }
 
 #[async_trait]
-impl<S: Store> FileWriter for StoreWriter<S> {
+impl<S: Store> FileWriter for StoreFileWriter<S> {
     async fn write(&mut self, mut chunk: Bytes) -> Result<()> {
         self.check_usable()?;
         if !self.staged.size.is_multiple_of(STAGED_PART_BYTES as u64) {
@@ -146,7 +147,7 @@ impl<S: Store> FileWriter for StoreWriter<S> {
     }
 }
 
-impl<S: Store> Drop for StoreWriter<S> {
+impl<S: Store> Drop for StoreFileWriter<S> {
     fn drop(&mut self) {
         let (Some(token), Ok(runtime)) = (self.staged.token.take(), Handle::try_current()) else { return };
         let shared = Arc::clone(&self.view.shared);
@@ -158,9 +159,9 @@ impl<S: Store> Drop for StoreWriter<S> {
     }
 }
 
-impl<S: Store> fmt::Debug for StoreWriter<S> {
+impl<S: Store> fmt::Debug for StoreFileWriter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreWriter")
+        f.debug_struct("StoreFileWriter")
             .field("request", &self.request)
             .field("staged", &self.staged.size)
             .finish_non_exhaustive()
