@@ -169,6 +169,36 @@ fn files_without_definitions_do_not_take_the_place_of_those_with_some() {
 }
 
 #[test]
+fn hidden_and_ignored_files_are_shown_only_if_asked_for() {
+    let files = [("/.env", "needle\n"), ("/.gitignore", "out\n"), ("/out", "needle\n"), ("/a", "needle\n")];
+    let (_, tools) = tools_over(&files);
+    for (name, arguments, without) in [
+        ("list", json!({}), "1 file below / (without 2 hidden, 1 ignored)\na"),
+        ("search", json!({ "pattern": "needle", "show": "files" }), "1 file (without 2 hidden, 1 ignored)\n/a"),
+    ] {
+        assert_eq!(text(&tools, name, &arguments), without, "{name}");
+        let mut arguments = arguments;
+        arguments["hidden"] = true.into();
+        let shown = text(&tools, name, &arguments);
+        assert!(shown.contains(".env\n") && shown.ends_with("out") && !shown.contains("without"), "{name}: {shown}");
+    }
+}
+
+#[test]
+fn a_literal_pattern_that_looks_like_an_expression_is_named_as_literal() {
+    let (_, tools) = tools_over(&[("/a", "run(x)\n")]);
+    for (pattern, hint) in [
+        ("run|stop", "as a regular expression (regex=true) it has 1 matching line in 1 file."),
+        ("run(&|stop(", "for a regular expression set regex=true."),
+    ] {
+        let shown = text(&tools, "search", &json!({ "pattern": pattern }));
+        assert!(shown.ends_with(&format!("\nThe pattern is literal text; {hint}")), "{shown}");
+    }
+    let refused = text(&tools, "search", &json!({ "pattern": "run(", "regex": true }));
+    assert!(refused.contains("leave out `regex` if the pattern is literal text"), "{refused}");
+}
+
+#[test]
 fn a_page_of_code_keeps_room_for_definitions_and_a_page_of_text_does_not() {
     let name = "x".repeat(100);
     let code: String =

@@ -190,7 +190,7 @@ fn edit_outcome(scope: &CallScope<'_>, plan: &EditPlan, results: Vec<EditResult>
         } else {
             let ranges = places.iter().take(MAX_SHOWN_RANGES).map(ChangedPlace::range);
             let more = if places.len() > MAX_SHOWN_RANGES { ", ..." } else { "" };
-            text.push_str(&format!("{}: within {}{more}\n", result.path, ranges.collect::<Vec<_>>().join(", ")));
+            text.push_str(&format!("{}: {}{more}\n", result.path, ranges.collect::<Vec<_>>().join(", ")));
         }
     }
     if results.len() > MAX_NAMED_FILES {

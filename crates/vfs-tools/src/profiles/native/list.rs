@@ -38,6 +38,8 @@ pub(super) const LIST: ToolDefinition = ToolDefinition {
         ]),
         Parameter::optional("match", ParameterKind::Glob, "Pattern such as '*.rs' or 'src/**/*.rs'.")
             .aliases(&["pattern", "glob"]),
+        Parameter::optional("hidden", ParameterKind::Boolean, "Also hidden and ignored files. Default false.")
+            .aliases(&["no_ignore", "include_hidden"]),
         Parameter::optional(
             "sort",
             ParameterKind::Choice(&["name", "size", "modified"]),
@@ -78,6 +80,7 @@ pub(super) const LIST: ToolDefinition = ToolDefinition {
             depth: arguments.count("depth").unwrap_or(DEFAULT_DEPTH) as usize,
             limit: arguments.count("limit").unwrap_or(DEFAULT_LIMIT),
             skip: arguments.count("skip"),
+            shows_hidden: arguments.boolean("hidden") == Some(true),
         }))
     },
 };
@@ -89,6 +92,7 @@ struct ListAction {
     depth: usize,
     limit: u64,
     skip: Option<u64>,
+    shows_hidden: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +128,7 @@ impl ListAction {
 
     async fn found(&self, scope: &CallScope<'_>) -> Result<GlobResult, Error> {
         let request = GlobRequest::new(self.pattern.as_deref().unwrap_or("**/*")).path(self.path.clone());
+        let request = if self.shows_hidden { request.hidden().no_ignore() } else { request };
         let kinds = if self.pattern.is_none() { EntryKinds::All } else { EntryKinds::Files };
         scope.backend.glob(scope.cx, request.kinds(kinds).limit(MAX_ENTRIES)).await
     }
@@ -146,6 +151,9 @@ impl ListAction {
             short(self.path.as_str()),
             left_out(&skipped)
         );
+        if total == 0 && self.pattern.as_ref().is_some_and(|pattern| pattern.starts_with('!')) {
+            header.push_str("; `match` cannot exclude files");
+        }
         if truncated.is_some() {
             header.push_str(&format!("; only the first {MAX_ENTRIES} entries by name were looked at: narrow `path`"));
         }

@@ -107,7 +107,9 @@ async fn output_outcome(scope: &CallScope<'_>, response: ExecuteResponse) -> Too
         text.push_str(output);
         text.push('\n');
     }
-    text.push_str(&format!("[{}]", exit_words(&response.exit())));
+    let exit = response.exit();
+    let advice = if exit.timed_out { "; set a longer `timeout`, or background=true" } else { "" };
+    text.push_str(&format!("[{}{advice}]", exit_words(&exit)));
     let is_truncated = is_long || response.truncated;
     ToolOutcome { artifact, ..outcome_of(ResultText { text, is_truncated }, response) }
 }

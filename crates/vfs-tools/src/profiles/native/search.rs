@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use vfs_core::operation::OperationClass;
 use vfs_core::search::{CaseMode, GrepMatch, GrepOutput, GrepSummary, LineKind, Pattern};
-use vfs_core::{Error, GrepEvent, GrepRequest, Problem, VfsPath};
+use vfs_core::{Error, ErrorKind, GrepEvent, GrepRequest, Problem, VfsPath};
 
 use super::counts_by_directory::{CountsByDirectory, MatchCounts};
 use super::enclosing_lines::enclosing_lines;
@@ -60,6 +60,8 @@ pub(super) const SEARCH: ToolDefinition = ToolDefinition {
         ),
         Parameter::optional("show", ParameterKind::Choice(&["lines", "files", "counts"]), "Default 'lines'.")
             .aliases(&["output_mode"]),
+        Parameter::optional("hidden", ParameterKind::Boolean, "Also hidden and ignored files. Default false.")
+            .aliases(&["no_ignore", "include_hidden"]),
         Parameter::optional("context", ParameterKind::Integer { min: 0, max: 20 }, "Lines around a match. Default 0."),
         Parameter::optional(
             "limit",
@@ -100,6 +102,9 @@ pub(super) const SEARCH: ToolDefinition = ToolDefinition {
         if arguments.boolean("word") == Some(true) {
             request = request.whole_word();
         }
+        if arguments.boolean("hidden") == Some(true) {
+            request = request.hidden().no_ignore();
+        }
         let output = match arguments.text("show") {
             Some("files") => GrepOutput::Files,
             Some("counts") => GrepOutput::Counts,
@@ -128,7 +133,15 @@ impl Action for SearchAction {
     async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
         match self.try_perform(scope).await {
             Ok(outcome) => outcome,
-            Err(error) => errors::failure_outcome(scope, &self.request.path, error).await,
+            Err(error) => {
+                let is_of_expression =
+                    error.kind() == ErrorKind::InvalidPattern && matches!(self.request.pattern, Pattern::Regex(_));
+                let mut outcome = errors::failure_outcome(scope, &self.request.path, error).await;
+                if is_of_expression {
+                    outcome.push_note("leave out `regex` if the pattern is literal text");
+                }
+                outcome
+            }
         }
     }
 }
@@ -259,8 +272,12 @@ impl SearchAction {
             left_out(&end.skipped),
             self.request.path
         );
-        let footer = "[for the lines: a narrower `path` or `glob`, a longer pattern, or pages from skip=0]";
-        let mut outcome = ToolOutcome { is_truncated: true, ..ToolOutcome::text(page.into_text(&header, footer)) };
+        let is_folded =
+            self.request.case == CaseMode::Smart && !self.request.pattern.as_str().contains(char::is_uppercase);
+        let case = if is_folded { ", case='sensitive'" } else { "" };
+        let footer =
+            format!("[for the lines: a narrower `path` or `glob`, a longer pattern{case}, or pages from skip=0]");
+        let mut outcome = ToolOutcome { is_truncated: true, ..ToolOutcome::text(page.into_text(&header, &footer)) };
         note_problems(&mut outcome, &problems);
         Ok((outcome, total.files))
     }
@@ -275,16 +292,15 @@ impl SearchAction {
         }
         let mut request = self.request.clone().context(0, 0).output(GrepOutput::Counts);
         request.pattern = Pattern::Regex(pattern.clone());
-        // An expression that does not compile is no hint.
-        Ok(match count(scope, request, |_, _| {}).await {
+        let as_expression = match count(scope, request, |_, _| {}).await {
             Ok((MatchCounts { files, matches }, _, _)) if matches > 0 => {
                 let (matches, files) = (with_count(matches, LINE), with_count(files, "file"));
-                format!(
-                    "{text}\nThe pattern is literal text; as a regular expression (regex=true) it has {matches} in {files}."
-                )
+                format!("as a regular expression (regex=true) it has {matches} in {files}.")
             }
-            _ => text,
-        })
+            // It may not compile as it is, and be one with a mistake.
+            _ => "for a regular expression set regex=true.".to_owned(),
+        };
+        Ok(format!("{text}\nThe pattern is literal text; {as_expression}"))
     }
 }
 
