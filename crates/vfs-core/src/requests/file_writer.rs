@@ -89,7 +89,8 @@ impl OpenWriterRequest {
 ///
 /// The errors of [`Backend::write`]. `too_large` for a chunk that exceeds
 /// [`Capabilities::max_streamed_size`](crate::Capabilities::max_streamed_size) with those before it. After an error of `write`,
-/// drop the writer. A commit that failed with `busy` may be retried; after any other error, it fails with `invalid_argument`.
+/// drop the writer. A commit that failed with `busy` may be retried; after any other error, and after one that succeeded, it fails with
+/// `invalid_argument`.
 #[async_trait]
 pub trait FileWriter: fmt::Debug + Send {
     /// Appends `chunk` to the new content.
@@ -175,6 +176,8 @@ pub struct BufferedWriter<B> {
     cx: OpContext,
     request: OpenWriterRequest,
     content: BytesMut,
+    /// Whether `content` has all chunks: `false` after a chunk that was refused, and after the commit unless it can be repeated.
+    is_usable: bool,
 }
 
 impl<B: Backend> BufferedWriter<B> {
@@ -186,15 +189,23 @@ impl<B: Backend> BufferedWriter<B> {
     pub fn open(backend: B, cx: &OpContext, request: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
         request.check()?;
         cx.check().map_err(|error| error.or_path(&request.path))?;
-        Ok(Box::new(Self { backend, cx: cx.clone(), request, content: BytesMut::new() }))
+        Ok(Box::new(Self { backend, cx: cx.clone(), request, content: BytesMut::new(), is_usable: true }))
+    }
+
+    fn check_usable(&mut self) -> Result<()> {
+        if !std::mem::take(&mut self.is_usable) {
+            let message = "the writer has committed, or a chunk was not written; open another writer and start again";
+            return Err(Error::invalid_argument(message).with_path(&self.request.path));
+        }
+        self.cx.check().map_err(|error| error.or_path(&self.request.path))
     }
 }
 
 #[async_trait]
 impl<B: Backend> FileWriter for BufferedWriter<B> {
     async fn write(&mut self, chunk: Bytes) -> Result<()> {
+        self.check_usable()?;
         let path = &self.request.path;
-        self.cx.check().map_err(|error| error.or_path(path))?;
         let max = self.backend.capabilities(path).max_file_size;
         let size = (self.content.len() + chunk.len()) as u64;
         if size > max {
@@ -203,14 +214,17 @@ impl<B: Backend> FileWriter for BufferedWriter<B> {
             return Err(Error::new(ErrorKind::TooLarge, message).with_path(path));
         }
         self.content.extend_from_slice(&chunk);
+        self.is_usable = true;
         Ok(())
     }
 
     async fn commit(&mut self) -> Result<WriteResult> {
+        self.check_usable()?;
         let content = std::mem::take(&mut self.content).freeze();
         let written = self.backend.write(&self.cx, self.request.clone().into_write(content.clone())).await;
         if written.as_ref().is_err_and(|error| error.kind() == ErrorKind::Busy) {
             self.content.extend_from_slice(&content);
+            self.is_usable = true;
         }
         written
     }

@@ -54,6 +54,22 @@ impl<E: RemoteExec> RemoteWriter<E> {
     async fn append(&mut self, part: Bytes) -> Result<()> {
         self.staged.append(&self.cx, part, self.transfer).await
     }
+
+    /// Makes all chunks the content of the file; `rest` has the bytes that are not staged.
+    async fn publish(&mut self, rest: &Bytes) -> Result<WriteResult> {
+        let OpenWriterRequest { path, mode, .. } = self.request.clone();
+        let place = Arc::clone(&self.place);
+        let _lock = place.locks.lock(&self.cx, &path).await?;
+        if self.staged.size() > 0 && !rest.is_empty() {
+            self.append(rest.clone()).await?;
+        }
+        let content = match self.staged.size() {
+            0 => NewContent::Memory(rest),
+            _ => NewContent::Staged(&self.staged),
+        };
+        let (created, facts) = put(&place, &self.cx, &path, content, &mode).await?;
+        Ok(WriteResult::new(path, created, facts.version(), facts.size))
+    }
 }
 
 #[async_trait]
@@ -73,26 +89,14 @@ impl<E: RemoteExec> FileWriter for RemoteWriter<E> {
 
     async fn commit(&mut self) -> Result<WriteResult> {
         self.check_usable()?;
-        let OpenWriterRequest { path, mode, .. } = self.request.clone();
-        let _lock = self.place.locks.lock(&self.cx, &path).await?;
-        let tail = self.parts.take_rest();
-        let content = if self.staged.size() == 0 {
-            NewContent::Memory(&tail)
-        } else {
-            if !tail.is_empty() {
-                self.staged.append(&self.cx, tail.clone(), self.transfer).await?;
-            }
-            NewContent::Staged(&self.staged)
-        };
-        let is_staged = matches!(content, NewContent::Staged(_));
-        let written = put(&self.place, &self.cx, &path, content, &mode).await;
+        let (rest, staged_size) = (self.parts.take_rest(), self.staged.size());
+        let written = self.publish(&rest).await;
         if written.as_ref().is_err_and(|error| error.kind() == ErrorKind::Busy) {
-            if !is_staged {
-                self.parts.restore(&tail);
+            if self.staged.size() == staged_size {
+                self.parts.restore(&rest);
             }
             self.is_usable = true;
         }
-        let (created, facts) = written?;
-        Ok(WriteResult::new(path, created, facts.version(), facts.size))
+        written
     }
 }

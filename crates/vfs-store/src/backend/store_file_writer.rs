@@ -71,10 +71,9 @@ impl<S: Store> StoreFileWriter<S> {
             Some(token) => token,
             None => self.staged.token.insert(begin(&self.view, &self.request).await?),
         };
+        self.view.ask(path, staging(self.view.store())?.append(token, self.staged.size, part.clone())).await?;
         self.staged.hasher.update(&part);
-        let size = part.len() as u64;
-        self.view.ask(path, staging(self.view.store())?.append(token, self.staged.size, part)).await?;
-        self.staged.size += size;
+        self.staged.size += part.len() as u64;
         Ok(())
     }
 
@@ -86,6 +85,22 @@ impl<S: Store> StoreFileWriter<S> {
         let Some(token) = self.staged.token.clone() else { return Ok(rest.clone().into()) };
         let version = version_of_hash(self.staged.hasher.finalize());
         Ok(ValueContent::Staged(StagedContent { token, size: self.staged.size, version }))
+    }
+
+    /// Makes all chunks the content of the file.
+    async fn publish(&mut self, rest: &Bytes) -> Result<WriteResult> {
+        let content = self.content(rest).await?;
+        self.view.shared.feed_barrier.wait().await;
+        let OpenWriterRequest { path, mode, modified_at, .. } = self.request.clone();
+        let request = (&self.request, content.size(), content.version());
+        let view = self.view.clone().for_operation(Operation::CommitWriter, &[&path], &request)?;
+        let new = NewContent { content, modified_at, is_streamed: true };
+        let written = view.once(put_content(&view, &path, new, mode)).await?;
+        // The staged content is now that of the file. With an operation id an earlier call may have written the file instead.
+        if view.operation.is_none() {
+            self.staged.token = None;
+        }
+        Ok(written)
     }
 }
 
@@ -123,25 +138,13 @@ impl<S: Store> FileWriter for StoreFileWriter<S> {
 
     async fn commit(&mut self) -> Result<WriteResult> {
         self.check_usable()?;
-        let rest = self.parts.take_rest();
-        let content = self.content(&rest).await?;
-        let is_staged = matches!(content, ValueContent::Staged(_));
-        self.view.shared.feed_barrier.wait().await;
-        let OpenWriterRequest { path, mode, modified_at, .. } = self.request.clone();
-        let request = (&self.request, content.size(), content.version());
-        let view = self.view.clone().for_operation(Operation::CommitWriter, &[&path], &request)?;
-        let new = NewContent { content, modified_at, is_streamed: true };
-        let written = view.once(put_content(&view, &path, new, mode)).await;
-        match &written {
-            // The staged content is now that of the file. With an operation id an earlier call may have written the file instead.
-            Ok(_) if view.operation.is_none() => self.staged.token = None,
-            Err(error) if error.kind() == ErrorKind::Busy => {
-                if !is_staged {
-                    self.parts.restore(&rest);
-                }
-                self.is_usable = true;
+        let (rest, staged_size) = (self.parts.take_rest(), self.staged.size);
+        let written = self.publish(&rest).await;
+        if written.as_ref().is_err_and(|error| error.kind() == ErrorKind::Busy) {
+            if self.staged.size == staged_size {
+                self.parts.restore(&rest);
             }
-            _ => {}
+            self.is_usable = true;
         }
         written
     }

@@ -25,6 +25,7 @@ laws! { "chunks" in Storage:
     "CH7" SetTimes a_writer_sets_the_time_that_it_is_given,
     "CH8" Nothing the_chunks_of_a_read_are_the_file_in_order in Wrapper,
     "CH9" Nothing a_file_that_changes_between_two_chunks_is_a_conflict in Wrapper,
+    "CH10" Nothing a_writer_commits_once in Wrapper,
 }
 
 impl Target {
@@ -181,5 +182,16 @@ async fn a_file_that_changes_between_two_chunks_is_a_conflict(t: &Target) -> Law
         t.refused(chunks.try_next().await, ErrorKind::Conflict);
         assert!(chunks.try_next().await?.is_none(), "nothing comes after an error");
     }
+    Ok(())
+}
+
+async fn a_writer_commits_once(t: &Target) -> LawResult {
+    let mut writer = t.open_writer("/a", WriteMode::Overwrite).await?;
+    writer.write(Bytes::from_static(b"one")).await?;
+    let written = writer.commit().await?;
+    t.refused(writer.commit().await, ErrorKind::InvalidArgument);
+    t.refused(writer.write(Bytes::from_static(b"two")).await, ErrorKind::InvalidArgument);
+    t.refused(writer.commit().await, ErrorKind::InvalidArgument);
+    assert_eq!((t.text("/a").await?.as_str(), t.stat("/a").await?.version), ("one", Some(written.version)));
     Ok(())
 }

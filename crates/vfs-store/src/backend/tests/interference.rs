@@ -284,6 +284,26 @@ async fn a_streamed_file_that_is_withdrawn_for_another_one_is_a_conflict_once_th
     }
 }
 
+#[tokio::test]
+async fn a_commit_that_was_busy_is_repeated_with_all_chunks() {
+    for (chunks, call) in [(1, "put"), (2, "append"), (2, "put")] {
+        let (files, probe) = super::probed(MemoryStore::single_valued());
+        probe.add_staging();
+        let mut writer = files.open_writer(&cx(), OpenWriterRequest::new(path("/f"))).await.expect("it is opened");
+        let content = vec![b'x'; chunks * STAGED_PART_BYTES - 3];
+        for chunk in content.chunks(STAGED_PART_BYTES) {
+            writer.write(Bytes::copy_from_slice(chunk)).await.expect("it is written");
+        }
+        probe.fail(Some((call, ErrorKind::Busy)));
+        let error = writer.commit().await.expect_err("the store is busy");
+        assert_eq!(error.kind(), ErrorKind::Busy, "{call}: {error}");
+        probe.fail(None);
+        assert_eq!(writer.commit().await.expect("it is repeated").size, content.len() as u64, "{call}");
+        let written = files.read_text("/f").await.expect("it is there");
+        assert!(written.as_bytes() == content, "{call}: {} bytes", written.len());
+    }
+}
+
 /// Commits a streamed file in whose way another file is created meanwhile, and returns the error.
 async fn commit_beside_another_file(is_removed: bool) -> Error {
     let store = MemoryStore::single_valued();

@@ -7,13 +7,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use tokio::sync::Semaphore;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::store::{
     BatchOutcome, BatchStore, CandidateKeys, ChangePage, Condition, ListDepth, ListRequest, NewValue, Page, PathStat,
-    Precondition, PutOutcome, Search, Sequence, Staging, Store, StoreCapabilities, StoreChangeLog, StoredMeta,
-    StoredValue, TextQuery, Write,
+    Precondition, PutOutcome, Search, Sequence, Staging, StagingToken, Store, StoreCapabilities, StoreChangeLog,
+    StoredMeta, StoredValue, TextQuery, Write,
 };
 use crate::{Key, MemoryStore, Namespace};
 
@@ -236,7 +238,7 @@ impl Store for Probe {
     }
 
     fn as_staging(&self) -> Option<&dyn Staging> {
-        self.store.as_staging().filter(|_| self.has_staging.load(Ordering::SeqCst))
+        self.has_staging.load(Ordering::SeqCst).then_some(self as &dyn Staging)
     }
 
     fn as_changes(&self) -> Option<&dyn StoreChangeLog> {
@@ -255,6 +257,34 @@ impl BatchStore for Probe {
         self.record_change()?;
         let made = self.store.batch(namespace, conditions, writes).await?;
         self.outcome("batch", count, made).await
+    }
+}
+
+impl Probe {
+    fn staging(&self) -> &dyn Staging {
+        self.store.as_staging().expect("the memory store stages contents")
+    }
+}
+
+#[async_trait]
+impl Staging for Probe {
+    fn max_size(&self) -> u64 {
+        self.staging().max_size()
+    }
+
+    async fn begin(&self, key: &Key, created_at: DateTime<Utc>, modified_at: DateTime<Utc>) -> Result<StagingToken> {
+        self.record_call("begin").await?;
+        self.staging().begin(key, created_at, modified_at).await
+    }
+
+    async fn append(&self, token: &StagingToken, offset: u64, part: Bytes) -> Result<()> {
+        self.record_call("append").await?;
+        self.staging().append(token, offset, part).await
+    }
+
+    async fn discard(&self, token: &StagingToken) -> Result<()> {
+        self.record_call("discard").await?;
+        self.staging().discard(token).await
     }
 }
 
