@@ -11,7 +11,8 @@ use vfs_core::operation::Intercepted;
 use vfs_core::search::LinkMode;
 use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, FileUploadRequest, GlobRequest, GrepRequest, Layer,
-    LsRequest, OpContext, Operation, RenameRequest, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
+    LsRequest, OpContext, OpenWriterRequest, Operation, RenameRequest, Result, StatRequest, Version, VfsPath,
+    WriteMode, WriteRequest,
 };
 use vfs_layers::Scoped;
 use vfs_local::{Durability, LocalConfig};
@@ -126,6 +127,21 @@ fn a_scope_is_not_written_out_of_and_may_itself_be_reached_by_a_link() {
         assert_eq!(fs::read_to_string(root.path().join("outside")).ok().as_deref(), Some("out\n"));
         assert_eq!(scoped.grep_text("a").await?.len(), 1);
         assert_eq!(scoped.read_text("/a").await?, "a\n");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_writer_in_a_scope_does_not_commit_through_a_link_that_leads_out() {
+    run(async {
+        let (root, base) = disk(&[("data/one/x/a", "a\n"), ("outside/keep", "out\n")], &[]);
+        let scoped = Scoped::new(path("/data")).layer(base);
+        let mut writer = scoped.open_writer(&OpContext::new(), OpenWriterRequest::new(path("/one/x/b"))).await?;
+        writer.write("b\n".into()).await?;
+        fs::rename(root.path().join("data/one/x"), root.path().join("data/one/moved")).expect("renamed");
+        symlink("../../outside", root.path().join("data/one/x")).expect("linked");
+        assert_eq!(writer.commit().await.expect_err("it leads out").kind(), ErrorKind::PathEscape);
+        assert!(!root.path().join("outside/b").exists());
         Ok(())
     });
 }

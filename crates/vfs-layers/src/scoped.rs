@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use vfs_core::multi_modal::{MultiModalReadRequest, MultiModalReadResult};
@@ -205,7 +206,8 @@ impl Backend for ScopedBackend {
 
     async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
         let path = req.path.clone();
-        self.send_file(cx, &path, req).await
+        let writer = self.send_file(cx, &path, req).await?;
+        Ok(Box::new(ScopedWriter { backend: self.clone(), cx: cx.clone(), path, writer }))
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
@@ -297,6 +299,27 @@ impl Backend for ScopedBackend {
 
     fn as_watch(&self) -> Option<&dyn Watch> {
         self.inner.as_watch().map(|_| self as &dyn Watch)
+    }
+}
+
+/// A writer whose commit checks the path again, since links may have changed.
+#[derive(Debug)]
+struct ScopedWriter {
+    backend: ScopedBackend,
+    cx: OpContext,
+    path: VfsPath,
+    writer: Box<dyn FileWriter>,
+}
+
+#[async_trait]
+impl FileWriter for ScopedWriter {
+    async fn write(&mut self, chunk: Bytes) -> Result<()> {
+        self.writer.write(chunk).await
+    }
+
+    async fn commit(&mut self) -> Result<WriteResult> {
+        self.backend.check_within(&self.cx, &self.path).await?;
+        self.writer.commit().await
     }
 }
 

@@ -26,6 +26,7 @@ use crate::per_operation_setting::PerOperationSetting;
 /// * The time of a stream runs from its first poll to its last item. After the deadline the stream yields an error
 ///   and ends.
 /// * A [`Watch`](vfs_core::Watch) never ends by itself, so it has no limit unless one is set for it.
+/// * The commit of a writer is an operation of its own; the chunks before it have no limit but the deadline of the caller.
 /// * Opening a tree is limited here; a search over that tree is limited by its own caller.
 /// * Needs a tokio runtime with its timer, and follows a paused clock.
 ///
@@ -85,7 +86,9 @@ impl Interceptor for Timeout {
     }
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let (cx, end) = self.limit(cx, Q::OPERATION);
+        let (limited, end) = self.limit(cx, Q::OPERATION);
+        // The context that opens a writer applies to the chunks and the commit, too, which have times of their own.
+        let cx = if Q::OPERATION == Operation::OpenWriter { Cow::Borrowed(cx) } else { limited };
         let Some(end) = end else { return request.send(inner, &cx).await };
         let path = request.as_request_ref().primary_path();
         match select(request.send(inner, &cx), pin!(sleep_until(end))).await {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use futures::StreamExt;
 use tokio::time::Instant;
 use vfs_core::operation::Intercepted;
-use vfs_core::{Backend, BackendExt, ErrorKind, GrepRequest, Layer, OpContext, Operation, WriteMode};
+use vfs_core::{
+    Backend, BackendExt, ErrorKind, GrepRequest, Layer, OpContext, OpenWriterRequest, Operation, WriteMode,
+};
 use vfs_layers::{Delay, FaultInjection, Timeout};
 
 use super::support::{memory, minutes, read, search, within, write};
@@ -55,6 +57,17 @@ async fn an_operation_can_have_its_own_timeout() {
     assert_eq!(begun.elapsed(), minutes(50) + Timeout::GRACE, "it holds for the stream");
     let endless = Timeout::new(tokio::time::Duration::MAX).layer(memory().await);
     assert!(endless.read_text("/a").await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_limit_for_opening_a_writer_does_not_hold_for_its_chunks_and_commit() {
+    // Durations in real time: the context of a writer is checked by the clock of the system.
+    let timeout = Timeout::new(std::time::Duration::ZERO).for_operation(Operation::CommitWriter, minutes(50));
+    let files = timeout.layer(memory().await);
+    let request = OpenWriterRequest::new(vfs_core::VfsPath::parse("/new").expect("a path"));
+    let mut writer = files.open_writer(&OpContext::new(), request).await.expect("opening it does not wait");
+    writer.write("x".into()).await.expect("the chunk is written");
+    writer.commit().await.expect("the commit has its own limit");
 }
 
 #[tokio::test(start_paused = true)]
