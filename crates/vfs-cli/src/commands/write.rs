@@ -37,7 +37,8 @@ async fn write(session: &BackendSession, request: OpenWriterRequest) -> Result<W
     let (backend, cx) = (&session.backend, &session.cx);
     let mut input = standard_streams::stdin()?;
     let is_append = request.mode == WriteMode::Append;
-    let limit = if is_append { backend.capabilities(&request.path).max_file_size } else { CHUNK_SIZE };
+    let max_file_size = backend.capabilities(&request.path).max_file_size;
+    let limit = if is_append { max_file_size } else { CHUNK_SIZE.min(max_file_size) };
     let first = read_chunk(&mut input, limit.saturating_add(1))?;
     if (first.len() as u64) <= limit {
         return Ok(backend.write(cx, request.into_write(first)).await?);

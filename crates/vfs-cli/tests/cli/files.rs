@@ -59,6 +59,17 @@ fn read_prints_the_bytes_of_the_requested_lines() {
 }
 
 #[test]
+fn write_streams_what_one_request_cannot_hold() {
+    let limits = "max_file_size = '1 MiB'\nmax_streamed_size = '8 MiB'\n";
+    let root = tree(&[("vfs.toml", &format!("[default]\ntype = 'local'\nroot = 'files'\n{limits}")), ("files/a", "")]);
+    for size in [1 << 20, (1 << 20) + 1, 5 << 20] {
+        let input = vec![b'x'; size];
+        finish(crate::configured(&root).args(["write", "--mode", "overwrite", "/a"]), &input).success();
+        assert_eq!(std::fs::read(root.path().join("files/a")).ok(), Some(input));
+    }
+}
+
+#[test]
 fn read_is_exact_for_binary_other_encodings_and_files_longer_than_a_window() {
     let root = tree(&[]);
     let utf16: Vec<u8> =

@@ -249,6 +249,8 @@ impl Backend for OverlayBackend {
         capabilities.links = base.links;
         capabilities.set_times = false;
         capabilities.max_file_size = capabilities.max_file_size.min(base.max_file_size);
+        // A writer buffers its chunks and writes them at once.
+        capabilities.max_streamed_size = capabilities.max_file_size;
         (capabilities.access, capabilities.mutations) = (AccessMode::ReadWrite, MutationMode::InPlace);
         capabilities
     }
