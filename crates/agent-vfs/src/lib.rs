@@ -54,10 +54,10 @@
 //! # }
 //! ```
 //!
-//! # Changes that do not step on one another
+//! # Concurrent changes
 //!
-//! Every file has a [`Version`]. A write or edit may name the one that it was made for, and is refused with `conflict`
-//! where the file is another by now.
+//! Every file has a [`Version`]. A write or edit may name the version that it was made for, and is refused with `conflict`
+//! if the file has changed since.
 //!
 //! ```
 //! use agent_vfs::{Backend, BackendExt, EditRequest, ErrorKind, MemoryBackend, OpContext, VfsPath};
@@ -78,7 +78,7 @@
 //!
 //! # A directory of this machine
 //!
-//! [`LocalBackend::open`] holds a directory and lets nothing out of it; [`LocalConfig`] has the settings.
+//! [`LocalBackend::open`] confines every operation to a directory; [`LocalConfig`] has the settings.
 //!
 //! ```
 //! use agent_vfs::{BackendExt, LocalBackend};
@@ -158,7 +158,7 @@
 //! # Commands
 //!
 //! A backend may have a [`Shell`] beside its files. With the feature `shell` those of a directory run on this machine, with
-//! `sandbox` they are held in, and with `virtual-shell` any backend has one, in which no process is started.
+//! `sandbox` they are confined, and with `virtual-shell` any backend has one, in which no process is started.
 //!
 #![cfg_attr(feature = "virtual-shell", doc = "```")]
 #![cfg_attr(not(feature = "virtual-shell"), doc = "```ignore")]
