@@ -19,13 +19,14 @@ const MAX_PAGES: usize = 5_000;
 /// The lines of each file. The first is never blank, as some profiles say that a blank file is empty.
 type Files = BTreeMap<String, Vec<String>>;
 
-fn files() -> impl Strategy<Value = Files> {
+/// Returns at most `max_files` files of at most `max_lines` lines.
+fn files(max_files: usize, max_lines: usize) -> impl Strategy<Value = Files> {
     let line = prop_oneof!["[a-zé ]{0,40}", "[a-z]{0,20}needle[a-zé ]{0,20}", "fn [a-z]{1,8}_needle\\(\\) \\{"];
-    let lines = ("[a-z]{1,9}", vec(line, 0..80)).prop_map(|(first, mut lines)| {
+    let lines = ("[a-z]{1,9}", vec(line, 0..max_lines)).prop_map(|(first, mut lines)| {
         lines.insert(0, first);
         lines
     });
-    btree_map("/[ab]/[cd]{1,3}[0-9]{1,2}\\.(rs|txt)", lines, 1..25)
+    btree_map("/[ab]/[cd]{1,3}[0-9]{1,2}\\.(rs|txt)", lines, 1..=max_files)
 }
 
 /// Returns the tools of `profile` over `files`, with at most `budget` characters a result.
@@ -78,11 +79,64 @@ fn read_in_pages(tools: &ToolSet, name: &str, total: usize, arguments: impl Fn(u
     lines
 }
 
+/// Returns the lines of a file, by reads of `limit` lines that begin where the page before says to go on.
+fn read_by_continuations(tools: &ToolSet, path: &str, limit: u64) -> Vec<String> {
+    let (mut lines, mut next) = (Vec::new(), Some("1-".to_owned()));
+    while let Some(from) = next {
+        let from: u64 = from.trim_end_matches('-').parse().expect("a number");
+        let page = text(tools, "read", &json!({ "path": path, "lines": [from, from + limit - 1] }));
+        let before = lines.len();
+        for (number, line) in page.lines().skip(1).filter_map(|line| line.split_once('\t')) {
+            assert_eq!(number.parse(), Ok(lines.len() + 1), "{page}");
+            lines.push(line.to_owned());
+        }
+        assert!(lines.len() > before, "{page}");
+        next = continuation(&page, "more: lines=\"");
+    }
+    lines
+}
+
+/// Returns the lines of a file, by views that begin where the one before says to go on.
+fn view_by_continuations(tools: &ToolSet, path: &str) -> Vec<String> {
+    let (mut lines, mut range) = (Vec::new(), json!([1, -1]));
+    loop {
+        let view = json!({ "command": "view", "path": path, "view_range": range });
+        let page = text(tools, tools.tools()[0].name(), &view);
+        let before = lines.len();
+        for (number, line) in page.lines().filter_map(|line| line.split_once('\t')) {
+            assert_eq!(number.trim().parse(), Ok(lines.len() + 1), "{page}");
+            lines.push(line.to_owned());
+        }
+        assert!(lines.len() > before, "{page}");
+        let Some((_, next)) = page.split_once("[truncated: continue with view_range ") else { return lines };
+        range = serde_json::from_str(next.strip_suffix(']').expect("the note is the last line")).expect("a range");
+    }
+}
+
+/// Returns where eino finds `needle`, by pages of at most `limit` lines.
+fn find_in_pages(tools: &ToolSet, limit: u64) -> Vec<String> {
+    let mut found = Vec::new();
+    loop {
+        let arguments =
+            json!({ "pattern": "needle", "output_mode": "content", "offset": found.len(), "head_limit": limit });
+        let outcome = run(tools.call(&OpContext::new(), "grep", &arguments));
+        let page = outcome.to_text();
+        let before = found.len();
+        let matches = page.lines().filter(|line| line.starts_with('/'));
+        found.extend(matches.filter_map(|line| line.match_indices(':').nth(1).map(|(at, _)| line[..at].to_owned())));
+        let names_next = page.contains(&format!("offset {} ", found.len()));
+        assert_eq!(outcome.is_truncated, names_next, "{page}");
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn pages_of_native_tools_put_together_are_the_whole(files in files(), limit in 1..40_u64, budget in 2_000..9_000_usize) {
+    fn pages_of_native_tools_put_together_are_the_whole(files in files(24, 80), limit in 1..40_u64, budget in 2_000..9_000_usize) {
         let tools = tools_of(&files, Profile::Native, budget);
         let items = |pages: Vec<String>| -> Vec<String> {
             let lines = pages.iter().flat_map(|page| page.lines().skip(1));
@@ -105,15 +159,18 @@ proptest! {
             }
         }
         prop_assert_eq!(found, expected_matches(&files));
-        for (path, expected) in &files {
-            let range = |read: usize| json!({ "path": path, "lines": [read + 1, read as u64 + limit] });
-            prop_assert_eq!(&read_in_pages(&tools, "read", expected.len(), range), expected);
+        for limit in [limit, u64::from(u32::MAX)] {
+            // Tools that have shown a page say that it is unchanged.
+            let tools = tools_of(&files, Profile::Native, budget);
+            for (path, expected) in &files {
+                prop_assert_eq!(&read_by_continuations(&tools, path, limit), expected);
+            }
         }
     }
 
     #[test]
-    fn pages_of_other_profiles_put_together_are_the_whole(files in files(), limit in 1..40_u64, budget in 2_000..9_000_usize) {
-        use Profile::{Deepagents, DeepagentsClassic, DeepagentsJs, Eino, EinoZh};
+    fn pages_of_other_profiles_put_together_are_the_whole(files in files(5, 300), limit in 1..300_u64, budget in 2_000..9_000_usize) {
+        use Profile::{ClaudeMemory, ClaudeTextEditor, Deepagents, DeepagentsClassic, DeepagentsJs, Eino, EinoZh};
         for (profile, first) in [(DeepagentsClassic, 0), (Deepagents, 0), (DeepagentsJs, 0), (Eino, 1), (EinoZh, 1)] {
             let tools = tools_of(&files, profile, budget);
             for (path, expected) in &files {
@@ -122,24 +179,21 @@ proptest! {
             }
         }
         for profile in [Eino, EinoZh] {
-            let tools = tools_of(&files, profile, budget);
-            let (mut found, mut has_more) = (Vec::new(), true);
-            while has_more {
-                let arguments =
-                    json!({ "pattern": "needle", "output_mode": "content", "offset": found.len(), "head_limit": limit });
-                let outcome = run(tools.call(&OpContext::new(), "grep", &arguments));
-                let page = outcome.to_text();
-                let before = found.len();
-                let matches = page.lines().filter(|line| line.starts_with('/'));
-                found.extend(matches.filter_map(|line| line.match_indices(':').nth(1).map(|(at, _)| line[..at].to_owned())));
-                has_more = found.len() > before;
-                prop_assert!(has_more || !outcome.is_truncated, "{}", page);
-            }
+            let mut found = find_in_pages(&tools_of(&files, profile, budget), limit);
             // eino sorts by the names of the files.
             found.sort();
             let mut expected = expected_matches(&files);
             expected.sort();
             prop_assert_eq!(found, expected);
+        }
+        let memories: Files = files.iter().map(|(path, lines)| (format!("/memories{path}"), lines.clone())).collect();
+        for profile in [ClaudeTextEditor, ClaudeMemory] {
+            let tools = tools_of(&memories, profile, budget);
+            for (path, lines) in &memories {
+                // The line break at the end of the file begins an empty last line.
+                let expected: Vec<_> = lines.iter().cloned().chain([String::new()]).collect();
+                prop_assert_eq!(view_by_continuations(&tools, path), expected);
+            }
         }
     }
 

@@ -293,10 +293,14 @@ fn a_search_of_eino_comes_in_pages() {
     let files = Arc::new(MemoryBackend::new());
     run(async {
         let text = "needle in a long line\n".repeat(9_000);
+        files
+            .create_text("/long.txt", &format!("stitch {}\nstitch\n", "x".repeat(2_000)))
+            .await
+            .expect("it is written");
         files.create_text("/lines.txt", &text).await.expect("it is written");
     });
-    for profile in [Profile::Eino, Profile::EinoZh] {
-        let tools = ToolSet::new(Arc::<MemoryBackend>::clone(&files), profile);
+    for (profile, budget) in [(Profile::Eino, 80_000), (Profile::EinoZh, 80_000), (Profile::Eino, 9_000)] {
+        let tools = ToolSet::new(Arc::<MemoryBackend>::clone(&files), profile).max_characters(budget);
         let (mut shown, mut is_truncated) = (Vec::new(), true);
         while is_truncated {
             let arguments = json!({ "pattern": "needle", "output_mode": "content", "offset": shown.len() });
@@ -309,6 +313,11 @@ fn a_search_of_eino_comes_in_pages() {
         }
         let numbered = (1..=9_000).map(|number| format!("{number}:needle in a long line"));
         assert!(shown.into_iter().eq(numbered), "{profile:?}");
+        // A line that fills a page by itself is cut, so that the next page begins after it.
+        let stitches = json!({ "pattern": "stitch", "output_mode": "content" });
+        let page = run(tools.max_characters(2_000).call(&OpContext::new(), "grep", &stitches)).to_text();
+        assert!(page.starts_with("/long.txt:1:stitch x") && page.contains("x [line cut]\n["), "{profile:?}: {page}");
+        assert!(page.lines().last().is_some_and(|line| line.contains("offset 1 ")), "{profile:?}: {page}");
     }
 }
 

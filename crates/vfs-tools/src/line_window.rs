@@ -10,6 +10,12 @@ use crate::action::CallScope;
 /// Maximum number of characters of the lines, which leaves room for a header with a long path and for notes.
 const MAX_CHARACTERS: usize = 70_000;
 
+/// Room in characters for what is around the lines, without the path.
+const ROOM_AROUND: usize = 1_000;
+
+/// Number of characters of the lines that a long path leaves at least.
+const MIN_CHARACTERS: usize = 200;
+
 /// Lines of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LineWindow {
@@ -25,6 +31,8 @@ pub(crate) struct LineWindow {
     next: Option<u64>,
     /// Whether the rest of the only line is left out.
     is_line_cut: bool,
+    /// Maximum number of characters of the lines with their numbers.
+    max_characters: usize,
 }
 
 /// Why there is no window.
@@ -43,6 +51,13 @@ pub(crate) struct NumberedLines {
     pub(crate) note: Option<String>,
 }
 
+/// Returns the maximum number of characters of lines in a result that names `path`. Lines beyond it are left out before the result is
+/// laid out, as its note says at which line to go on.
+fn max_characters(scope: &CallScope<'_>, path: &VfsPath) -> usize {
+    let around = ROOM_AROUND + path.as_str().chars().count();
+    scope.max_characters.saturating_sub(around).clamp(MIN_CHARACTERS, MAX_CHARACTERS)
+}
+
 /// Reads the lines `first` to `last` of a file, counted from 1, at a cost proportional to the window.
 pub(crate) async fn read_lines(
     scope: &CallScope<'_>,
@@ -50,7 +65,8 @@ pub(crate) async fn read_lines(
     first: u64,
     last: Option<u64>,
 ) -> Result<LineWindow, LineWindowError> {
-    let request = ReadRequest::new(path.clone()).offset(first - 1).max_bytes(MAX_CHARACTERS as u64);
+    let max_characters = max_characters(scope, path);
+    let request = ReadRequest::new(path.clone()).offset(first - 1).max_bytes(max_characters as u64);
     let request = match last {
         Some(last) => request.limit((last + 1).saturating_sub(first)),
         None => request,
@@ -74,7 +90,8 @@ pub(crate) async fn read_lines(
     };
     scope.session.show(path, &result.version, None);
     let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
-    let mut window = LineWindow { lines: Vec::new(), first, total: None, last, next: None, is_line_cut: false };
+    let mut window =
+        LineWindow { lines: Vec::new(), first, total: None, last, next: None, is_line_cut: false, max_characters };
     if result.next_byte.is_some() {
         let after = result.next_offset.map(|offset| offset + 1);
         (window.is_line_cut, window.next) = (lines.len() == 1, after);
@@ -117,13 +134,16 @@ async fn empty_last_line(
     if first > total {
         return Err(LineWindowError::PastEnd { total });
     }
-    Ok(LineWindow { lines: vec![String::new()], first, total: Some(total), last, next: None, is_line_cut: false })
+    let lines = vec![String::new()];
+    let max_characters = max_characters(scope, path);
+    Ok(LineWindow { lines, first, total: Some(total), last, next: None, is_line_cut: false, max_characters })
 }
 
 impl LineWindow {
     /// Returns the lines as `show` shows them, with their numbers.
     pub(crate) fn numbered(&self, show: fn(&str) -> &str) -> NumberedLines {
-        let Numbered { text, next, is_line_cut } = number(self.lines.iter().map(|line| show(line)), self.first);
+        let lines = self.lines.iter().map(|line| show(line));
+        let Numbered { text, next, is_line_cut } = number(lines, self.first, self.max_characters);
         let range = next.or(self.next).map(|next| match self.last {
             Some(last) => format!("view_range [{next}, {last}]"),
             None => format!("view_range [{next}, -1]"),
@@ -141,12 +161,18 @@ impl LineWindow {
     }
 }
 
-/// Returns the lines `first` to `last` of `text`, as `show` shows them, with their numbers. Lines count from 1.
-pub(crate) fn numbered_snippet(text: &str, first: u64, last: u64, show: fn(&str) -> &str) -> NumberedLines {
+/// Returns the lines `first` to `last` of `text`, the content of `path`, as `show` shows them, with their numbers. Lines count from 1.
+pub(crate) fn numbered_snippet(
+    scope: &CallScope<'_>,
+    path: &VfsPath,
+    text: &str,
+    (first, last): (u64, u64),
+    show: fn(&str) -> &str,
+) -> NumberedLines {
     let lines = text.strip_prefix('\u{FEFF}').unwrap_or(text).split('\n');
     let index = |line: u64| usize::try_from(line).unwrap_or(usize::MAX);
     let lines = lines.take(index(last)).skip(index(first.saturating_sub(1))).map(show);
-    let Numbered { text, next, is_line_cut } = number(lines, first);
+    let Numbered { text, next, is_line_cut } = number(lines, first, max_characters(scope, path));
     let is_whole = next.is_none() && !is_line_cut;
     let note = "truncated: the change is too long to be shown as a whole; view the file with view_range";
     NumberedLines { text, note: (!is_whole).then(|| note.to_owned()) }
@@ -159,9 +185,9 @@ struct Numbered {
 }
 
 /// Numbers lines in the style of `cat -n`, until the maximum number of characters.
-fn number<'a>(lines: impl Iterator<Item = &'a str>, first: u64) -> Numbered {
+fn number<'a>(lines: impl Iterator<Item = &'a str>, first: u64, max_characters: usize) -> Numbered {
     let mut numbered = Numbered { text: String::new(), next: None, is_line_cut: false };
-    let mut room = MAX_CHARACTERS;
+    let mut room = max_characters;
     let mut labels = LineLabels::new(first, NUMBER_WIDTH);
     for (number, line) in (first..).zip(lines) {
         let end = numbered.text.len();

@@ -32,7 +32,7 @@ impl ResultText {
 pub(crate) struct RequestAction<R: UnaryRequest, W> {
     request: R,
     words: W,
-    show: fn(&W, &R, &R::Output) -> ResultText,
+    show: fn(&W, &R, &R::Output, usize) -> ResultText,
     explain: fn(&W, &R, &Error) -> String,
     /// Returns the request if a long result is stored.
     if_stored: fn(R) -> R,
@@ -43,8 +43,9 @@ where
     R: UnaryRequest<Output: ResultMetadata>,
     W: Send + Sync + 'static,
 {
-    /// Creates an action that shows results by `show`, and errors by their own text.
-    pub(crate) fn new(request: R, words: W, show: fn(&W, &R, &R::Output) -> ResultText) -> Self {
+    /// Creates an action that shows results by `show` within a number of characters, and errors by their own text. A result that says how
+    /// to go on keeps to that number; the end of any other is cut.
+    pub(crate) fn new(request: R, words: W, show: fn(&W, &R, &R::Output, usize) -> ResultText) -> Self {
         Self { request, words, show, explain: |_, _, error| error.for_model(), if_stored: |request| request }
     }
 
@@ -89,7 +90,7 @@ where
         let request = self.request.clone();
         let request = if scope.setup.stores_results() { (self.if_stored)(request) } else { request };
         match request.send(scope.backend, scope.cx).await {
-            Ok(result) => outcome_of((self.show)(&self.words, &self.request, &result), result),
+            Ok(result) => outcome_of((self.show)(&self.words, &self.request, &result, scope.max_characters), result),
             Err(error) => {
                 let error = error.or_path(&self.request.as_request_ref().primary_path());
                 ToolOutcome::of_error(&error, (self.explain)(&self.words, &self.request, &error))
@@ -108,7 +109,7 @@ pub(crate) struct MultiModalReadAction<W> {
 #[async_trait]
 impl<W: Send + Sync + 'static> Action for MultiModalReadAction<W> {
     fn effect(&self) -> Effect {
-        RequestAction::new(self.request.clone(), (), |(), _, _| ResultText::default()).effect()
+        RequestAction::new(self.request.clone(), (), |(), _, _, _| ResultText::default()).effect()
     }
 
     async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {

@@ -195,8 +195,8 @@ async fn replace_text(scope: &CallScope<'_>, edit: &EditRequest) -> ToolOutcome 
     let edited = "The memory file has been edited.";
     match replaced.content {
         Some((content, line)) => {
-            let (first, last) = (line.saturating_sub(SNIPPET_LINES) + 1, line + SNIPPET_LINES + 1);
-            let NumberedLines { text, note } = numbered_snippet(&content, first, last, |line| line);
+            let lines = (line.saturating_sub(SNIPPET_LINES) + 1, line + SNIPPET_LINES + 1);
+            let NumberedLines { text, note } = numbered_snippet(scope, &edit.path, &content, lines, |line| line);
             let header = format!("{edited} Here is the snippet showing the change (with line numbers):");
             with_note(outcome_of(ResultText::default(), replaced.result), &header, text, note)
         }

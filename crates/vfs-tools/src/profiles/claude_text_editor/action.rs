@@ -145,8 +145,8 @@ impl EditorAction {
         match replaced.content {
             Some((content, line)) => {
                 let added = edit.replacements.first().map_or(0, |replacement| replacement.new.matches('\n').count());
-                let (first, last) = (line.saturating_sub(SNIPPET_LINES) + 1, line + SNIPPET_LINES + added as u64 + 1);
-                let snippet = numbered_snippet(&content, first, last, without_cr);
+                let lines = (line.saturating_sub(SNIPPET_LINES) + 1, line + SNIPPET_LINES + added as u64 + 1);
+                let snippet = numbered_snippet(scope, path, &content, lines, without_cr);
                 let outcome = outcome_of(ResultText::default(), replaced.result);
                 with_note(outcome, &edited, &format!("a snippet of {path}"), snippet, review)
             }
@@ -159,8 +159,9 @@ impl EditorAction {
         match inserted.await {
             Ok((result, content)) => {
                 let line = u64::try_from(line).unwrap_or_default();
-                let (first, added) = (line.saturating_sub(SNIPPET_LINES) + 1, text.matches('\n').count() as u64 + 1);
-                let snippet = numbered_snippet(&content, first, line + added + SNIPPET_LINES, without_cr);
+                let added = text.matches('\n').count() as u64 + 1;
+                let lines = (line.saturating_sub(SNIPPET_LINES) + 1, line + added + SNIPPET_LINES);
+                let snippet = numbered_snippet(scope, &self.path, &content, lines, without_cr);
                 with_note(
                     outcome_of(ResultText::default(), result),
                     &format!("The file {} has been edited. ", self.path),

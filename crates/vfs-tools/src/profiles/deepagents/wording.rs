@@ -49,7 +49,7 @@ pub(crate) enum Release {
 pub(super) struct DeepagentsWording(pub(super) Release);
 
 impl DeepagentsWording {
-    pub(super) fn listing(&self, request: &LsRequest, result: &LsResult) -> ResultText {
+    pub(super) fn listing(&self, request: &LsRequest, result: &LsResult, _max_characters: usize) -> ResultText {
         if self.0 == Release::Js {
             return listing_with_sizes(request, result);
         }
@@ -68,14 +68,14 @@ impl DeepagentsWording {
         ResultText { text, is_truncated: result.truncated.is_some() }
     }
 
-    pub(super) fn written(&self, _request: &WriteRequest, result: &WriteResult) -> ResultText {
+    pub(super) fn written(&self, _request: &WriteRequest, result: &WriteResult, _max_characters: usize) -> ResultText {
         ResultText::whole(match self.0 {
             Release::Js => format!("Successfully wrote to '{}'", result.path),
             _ => format!("Updated file {}", result.path),
         })
     }
 
-    pub(super) fn edited(&self, _request: &EditRequest, result: &EditResult) -> ResultText {
+    pub(super) fn edited(&self, _request: &EditRequest, result: &EditResult, _max_characters: usize) -> ResultText {
         let EditResult { occurrences, path, .. } = result;
         ResultText::whole(match self.0 {
             Release::Js => format!("Successfully replaced {occurrences} occurrence(s) in '{path}'"),
@@ -83,11 +83,16 @@ impl DeepagentsWording {
         })
     }
 
-    pub(super) fn deleted(&self, _request: &DeleteRequest, result: &DeleteResult) -> ResultText {
+    pub(super) fn deleted(
+        &self,
+        _request: &DeleteRequest,
+        result: &DeleteResult,
+        _max_characters: usize,
+    ) -> ResultText {
         ResultText::whole(format!("Deleted {}", result.path))
     }
 
-    pub(super) fn found(&self, request: &GlobRequest, result: &GlobResult) -> ResultText {
+    pub(super) fn found(&self, request: &GlobRequest, result: &GlobResult, _max_characters: usize) -> ResultText {
         let paths: Vec<_> = result.entries.iter().map(|entry| entry.path.to_string()).collect();
         match self.0 {
             Release::Js if paths.is_empty() && result.truncated.is_none() => {
@@ -104,7 +109,7 @@ impl DeepagentsWording {
         }
     }
 
-    pub(super) fn matches(&self, request: &GrepRequest, result: &GrepResult) -> ResultText {
+    pub(super) fn matches(&self, request: &GrepRequest, result: &GrepResult, _max_characters: usize) -> ResultText {
         let (is_current, is_js) = (self.0 == Release::Current, self.0 == Release::Js);
         let is_stopped = result.truncated.is_some();
         let is_empty = result.matches.is_empty() && result.files.is_empty();
@@ -127,7 +132,12 @@ impl DeepagentsWording {
         shown
     }
 
-    pub(super) fn output(&self, _request: &ExecuteRequest, response: &ExecuteResponse) -> ResultText {
+    pub(super) fn output(
+        &self,
+        _request: &ExecuteRequest,
+        response: &ExecuteResponse,
+        _max_characters: usize,
+    ) -> ResultText {
         let mut text = response.output.clone();
         match response.exit_code {
             Some(0) => text.push_str("\n[Command succeeded with exit code 0]"),

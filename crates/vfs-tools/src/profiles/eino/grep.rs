@@ -3,10 +3,11 @@
 use vfs_core::{CaseMode, Error, ErrorKind, GrepMatch, GrepOutput, GrepRequest, GrepResult, VfsPath};
 
 use super::language::{Language, LanguageMarker};
-use super::words::{NO_FILES, error_text, fitting};
+use super::words::{NO_FILES, error_text, fitting, line_room};
 use crate::annotations::Annotations;
 use crate::argument_error::ArgumentError;
 use crate::arguments::Arguments;
+use crate::large_text::cut;
 use crate::parameter::{Parameter, ParameterKind};
 use crate::request_action::{RequestAction, ResultText};
 use crate::tool_definition::{Needs, ToolDefinition};
@@ -190,13 +191,20 @@ struct MatchLine<'a> {
 }
 
 impl GrepView {
-    fn show(&self, request: &GrepRequest, result: &GrepResult) -> ResultText {
-        let GrepPage { lines, total, has_cut_line } = match request.output {
+    fn show(&self, request: &GrepRequest, result: &GrepResult, max_characters: usize) -> ResultText {
+        let GrepPage { mut lines, total, mut has_cut_line } = match request.output {
             GrepOutput::Files => self.files(result),
             GrepOutput::Counts => self.counts(result),
             _ => self.lines(result),
         };
-        let kept = fitting(lines.iter().map(String::as_str));
+        let mut kept = fitting(lines.iter().map(String::as_str), max_characters);
+        // A page without a line would be the page to go on with.
+        if kept == 0
+            && let Some(line) = lines.first_mut()
+        {
+            cut(line, line_room(max_characters), " [line cut]");
+            (kept, has_cut_line) = (1, true);
+        }
         let body = lines[..kept].join("\n");
         let mut text = match request.output {
             GrepOutput::Files if total == 0 => NO_FILES.to_owned(),

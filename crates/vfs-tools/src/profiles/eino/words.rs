@@ -12,24 +12,32 @@ use crate::request_action::ResultText;
 
 pub(super) const NO_FILES: &str = "No files found";
 
+/// Number of characters that are left for notes within a budget, those on unknown arguments included.
+const BUDGET_NOTE_CHARACTERS: usize = 1_000;
+
 /// Maximum number of characters of a text that an error shows.
 const MAX_SHOWN_CHARACTERS: usize = 1_000;
 
 /// Returns the names of the entries, one in a line, as every backend of eino does.
-pub(super) fn listing(language: &Language, _request: &LsRequest, result: &LsResult) -> ResultText {
+pub(super) fn listing(
+    language: &Language,
+    _request: &LsRequest,
+    result: &LsResult,
+    max_characters: usize,
+) -> ResultText {
     let names: Vec<_> = result.entries.iter().map(|entry| entry.path.name().unwrap_or("/")).collect();
     let how = language.choose("find the others by glob", "其余的请用 glob 查找");
-    entries(*language, &names, result.truncated.is_some(), how)
+    entries(*language, &names, max_characters, result.truncated.is_some(), how)
 }
 
 /// Returns paths below the directory of the request, which for an absolute pattern are absolute.
-pub(super) fn found(view: &GlobView, request: &GlobRequest, result: &GlobResult) -> ResultText {
+pub(super) fn found(view: &GlobView, request: &GlobRequest, result: &GlobResult, max_characters: usize) -> ResultText {
     let paths = result.entries.iter().map(|entry| match entry.path.strip_prefix(&request.path) {
         Some(below) if view.is_relative => below,
         _ => entry.path.as_str(),
     });
     let how = view.language.choose("narrow `pattern` or `path`", "请缩小 `pattern` 或 `path` 的范围");
-    entries(view.language, &paths.collect::<Vec<_>>(), result.truncated.is_some(), how)
+    entries(view.language, &paths.collect::<Vec<_>>(), max_characters, result.truncated.is_some(), how)
 }
 
 /// How the result of a glob is shown.
@@ -40,15 +48,20 @@ pub(super) struct GlobView {
     pub(super) is_relative: bool,
 }
 
-pub(super) fn written(_: &(), _request: &WriteRequest, result: &WriteResult) -> ResultText {
+pub(super) fn written(_: &(), _request: &WriteRequest, result: &WriteResult, _max_characters: usize) -> ResultText {
     ResultText::whole(format!("Updated file {}", result.path))
 }
 
-pub(super) fn edited(_: &(), _request: &EditRequest, result: &EditResult) -> ResultText {
+pub(super) fn edited(_: &(), _request: &EditRequest, result: &EditResult, _max_characters: usize) -> ResultText {
     ResultText::whole(format!("Successfully replaced the string in '{}'", result.path))
 }
 
-pub(super) fn output(_: &(), _request: &ExecuteRequest, response: &ExecuteResponse) -> ResultText {
+pub(super) fn output(
+    _: &(),
+    _request: &ExecuteRequest,
+    response: &ExecuteResponse,
+    _max_characters: usize,
+) -> ResultText {
     let mut parts = vec![response.output.clone()];
     match response.exit_code {
         Some(0) => {}
@@ -104,11 +117,11 @@ pub(super) fn execute_error(_: &(), request: &ExecuteRequest, error: &Error) -> 
 }
 
 /// Returns `entries` in lines, cut to the maximum number of characters. If some are left out, a note says `how` to go on.
-fn entries(language: Language, entries: &[&str], is_stopped: bool, how: &str) -> ResultText {
+fn entries(language: Language, entries: &[&str], max_characters: usize, is_stopped: bool, how: &str) -> ResultText {
     if entries.is_empty() && !is_stopped {
         return ResultText::whole(NO_FILES);
     }
-    let kept = fitting(entries.iter().copied());
+    let kept = fitting(entries.iter().copied(), max_characters);
     let is_truncated = is_stopped || kept < entries.len();
     let mut text = entries[..kept].join("\n");
     if is_truncated {
@@ -120,9 +133,14 @@ fn entries(language: Language, entries: &[&str], is_stopped: bool, how: &str) ->
     ResultText { text, is_truncated }
 }
 
-/// Returns how many of `lines` fit into a result with its notes.
-pub(super) fn fitting<'a>(lines: impl IntoIterator<Item = &'a str>) -> usize {
-    let mut room = MAX_CHARACTERS - NOTE_CHARACTERS;
+/// Returns the number of characters of the lines of a result of `max_characters`, which leave room for its notes.
+pub(super) fn line_room(max_characters: usize) -> usize {
+    max_characters.saturating_sub(BUDGET_NOTE_CHARACTERS).min(MAX_CHARACTERS - NOTE_CHARACTERS)
+}
+
+/// Returns how many of `lines` fit into a result of `max_characters` with its notes.
+pub(super) fn fitting<'a>(lines: impl IntoIterator<Item = &'a str>, max_characters: usize) -> usize {
+    let mut room = line_room(max_characters);
     let fits = |line: &&str| {
         let left = room.checked_sub(line.chars().count() + 1);
         room = left.unwrap_or(0);
