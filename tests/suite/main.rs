@@ -13,6 +13,7 @@ mod model;
 mod modules;
 mod mounts;
 mod native_edits;
+mod native_reads;
 mod native_tools;
 mod operation_ids;
 mod overlay_commits;

@@ -65,8 +65,15 @@ fn a_line_of_a_megabyte_is_cut_by_every_view() {
             outcome.to_text().len()
         );
     }
-    let found = text(&tools, "search", &json!({ "pattern": "function" }));
-    assert!(found.len() <= 1_000 && found.ends_with("[line cut]"), "{found}");
+    let found = call(&tools, "search", &json!({ "pattern": "}" }));
+    let words = found.to_text();
+    assert!(words.len() <= 1_000 && found.is_truncated, "{words}");
+    // The way is named, and leads to the match and to the rest of the definition.
+    let range = continuation(&words, "[line cut; match at bytes=\"").expect("a range");
+    let rest = text(&tools, "read", &json!({ "path": "/min.js", "bytes": range }));
+    assert!(rest.ends_with("\n}\n") || rest.ends_with("\n}"), "{rest}");
+    let definition = call(&tools, "read", &json!({ "path": "/min.js", "symbol": "f" }));
+    assert!(definition.is_truncated && definition.to_text().ends_with(" [line 1 is cut: lines=\"1\"]"));
     assert!(text(&tools, "read", &json!({ "path": "/bom" })).ends_with(" is empty"));
 }
 
@@ -194,8 +201,39 @@ fn a_literal_pattern_that_looks_like_an_expression_is_named_as_literal() {
         let shown = text(&tools, "search", &json!({ "pattern": pattern }));
         assert!(shown.ends_with(&format!("\nThe pattern is literal text; {hint}")), "{shown}");
     }
-    let refused = text(&tools, "search", &json!({ "pattern": "run(", "regex": true }));
-    assert!(refused.contains("leave out `regex` if the pattern is literal text"), "{refused}");
+    let without = text(&tools, "search", &json!({ "pattern": "gone|away" }));
+    assert_eq!(without, "no matches in 1 file below /", "neither is it found as an expression");
+    for (arguments, is_of_expression) in [
+        (json!({ "pattern": "run(", "regex": true }), true),
+        (json!({ "pattern": "run", "glob": "[", "regex": true }), false),
+    ] {
+        let refused = text(&tools, "search", &arguments);
+        let has_note = refused.contains("leave out `regex` if the pattern is literal text");
+        assert_eq!((refused.starts_with("Invalid "), has_note), (true, is_of_expression), "{refused}");
+    }
+}
+
+#[test]
+fn only_a_pattern_whose_case_is_ignored_gets_the_advice_to_heed_it() {
+    let lines = "42 answer Answer\n".repeat(60);
+    let (_, tools) = tools_over(&[("/a", &lines), ("/b", &lines)]);
+    for (pattern, is_advised) in [("answer", true), ("Answer", false), ("42", false)] {
+        let summary = text(&tools, "search", &json!({ "pattern": pattern }));
+        assert_eq!(summary.contains("case='sensitive'"), is_advised, "{summary}");
+    }
+}
+
+#[test]
+fn a_search_takes_the_output_modes_of_other_tools() {
+    let (_, tools) = tools_over(&[("/a", "needle\nneedle\n")]);
+    for (mode, shown) in [
+        ("content", "2 matching lines\n/a\n1: needle\n2: needle"),
+        ("files_with_matches", "1 file\n/a"),
+        ("count", "1 file\n/a: 2"),
+        ("files", "1 file\n/a"),
+    ] {
+        assert_eq!(text(&tools, "search", &json!({ "pattern": "needle", "output_mode": mode })), shown);
+    }
 }
 
 #[test]
@@ -210,52 +248,6 @@ fn a_page_of_code_keeps_room_for_definitions_and_a_page_of_text_does_not() {
     assert!(code.len() <= 8_300 && plain.len() <= 8_300, "{} {}", code.len(), plain.len());
     assert!(count(&code, "= fn f") >= 15, "{code}");
     assert!(count(&plain, ": ") > count(&code, ": ") + 8, "{plain}");
-}
-
-#[test]
-fn a_read_takes_the_range_parameters_of_other_tools() {
-    for (arguments, expected) in [
-        (json!({ "offset": 2, "limit": 2 }), "2\t2\n3\t3\n[2 lines more: lines=\"4-\"]"),
-        (json!({ "start_line": 4 }), "4\t4\n5\t5"),
-        (json!({ "start_line": 4, "end_line": 4 }), "4\t4\n[1 line more: lines=\"5-\"]"),
-        (json!({ "limit": 1 }), "1\t1\n[4 lines more: lines=\"2-\"]"),
-        (json!({ "offset": 0, "limit": 0 }), "1\t1\n2\t2\n3\t3\n4\t4\n5\t5"),
-        (json!({ "offset": 4, "end_line": -1 }), "4\t4\n5\t5"),
-        (json!({ "start_line": 5, "end_line": 2 }), "5\t5"),
-        (json!({ "offset": i64::MAX, "limit": i64::MAX, "lines": "5" }), "5\t5"),
-        (json!({ "lines": [2, 3] }), "2\t2\n3\t3\n[2 lines more: lines=\"4-\"]"),
-        (json!({ "lines": [4, -1], "limit": 1 }), "4\t4\n5\t5"),
-    ] {
-        let (_, tools) = tools_over(&[("/a", "1\n2\n3\n4\n5\n")]);
-        let mut arguments = arguments;
-        arguments["path"] = "/a".into();
-        let shown = text(&tools, "read", &arguments);
-        assert_eq!(shown.split_once('\n').map(|(_, lines)| lines), Some(expected), "{arguments}: {shown}");
-    }
-    let (_, tools) = tools_over(&[("/a", "1\n")]);
-    let noted = text(&tools, "read", &json!({ "path": "/a", "offset": {}, "limit": "some" }));
-    let notes = "\n[`offset` is not a parameter and was ignored]\n[`limit` is not a parameter and was ignored]";
-    assert!(noted.contains("1\t1") && noted.ends_with(notes), "{noted}");
-}
-
-#[test]
-fn a_symbol_may_be_qualified_by_its_owner() {
-    let code = "impl One {\n    fn new() {}\n}\nimpl<T> Two<T> {\n    fn new() {}\n}\nfn parse_all() {}\n";
-    let (_, tools) = tools_over(&[("/a.rs", code), ("/a.go", "func (s *One) New() {}\nfunc (s *Two) New() {}\n")]);
-    for (path, symbol, shown, left_out) in [
-        ("/a.rs", "Two::new", "5\t", Some("2\t")),
-        ("/a.rs", "Two.new", "5\t", Some("2\t")),
-        ("/a.rs", "Two<u8>::new", "5\t", Some("2\t")),
-        ("/a.rs", "new", "2\t", None),
-        ("/a.rs", "Three::new", "2\t", None),
-        ("/a.go", "Two.New", "2\t", Some("1\t")),
-    ] {
-        let words = text(&tools, "read", &json!({ "path": path, "symbol": symbol }));
-        let has = |start: &str| words.lines().any(|line| line.starts_with(start));
-        assert!(has(shown) && !left_out.is_some_and(has), "{path} {symbol}: {words}");
-    }
-    let missing = text(&tools, "read", &json!({ "path": "/a.rs", "symbol": "parse" }));
-    assert!(missing.contains("near it: parse_all"), "{missing}");
 }
 
 /// Returns what follows `before` in the last line of a result, up to the next quote, bracket or its end.

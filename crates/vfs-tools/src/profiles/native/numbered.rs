@@ -24,10 +24,19 @@ pub(super) fn change_note(session: &Session, result: &ReadResult) -> &'static st
     }
 }
 
-/// Appends lines with their numbers, as many as fit into `max` bytes of `out`, and returns how many there are. The first is always taken,
-/// and cut if it is too long. The line endings of the file are in the header.
-pub(super) fn push_numbered(out: &mut String, first: u64, text: &str, max: usize) -> u64 {
-    let (mut count, mut labels) = (0, LineLabels::new(first, 0));
+/// Lines that were appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AppendedLines {
+    pub(super) count: u64,
+    /// Whether the rest of the first is left out.
+    pub(super) is_cut: bool,
+}
+
+/// Appends lines with their numbers, as many as fit into `max` bytes. The first is always taken, and cut if it is too long. The line
+/// endings of the file are in the header.
+pub(super) fn push_numbered(out: &mut String, first: u64, text: &str, max: usize) -> AppendedLines {
+    let (mut count, mut is_cut, mut labels) = (0, false, LineLabels::new(first, 0));
+    let max = out.len() + max;
     for line in text.split_inclusive('\n') {
         let line = line.strip_suffix('\n').unwrap_or(line);
         let line = line.strip_suffix('\r').unwrap_or(line);
@@ -38,10 +47,14 @@ pub(super) fn push_numbered(out: &mut String, first: u64, text: &str, max: usize
         let shown = &line[..line.floor_char_boundary(room.max(MIN_LINE_ROOM))];
         labels.push_next(out);
         out.push_str(shown);
-        out.push_str(if shown.len() < line.len() { " [line cut]\n" } else { "\n" });
+        if shown.len() < line.len() {
+            out.push_str(&format!(" [line {first} is cut: lines=\"{first}\"]"));
+            is_cut = true;
+        }
+        out.push('\n');
         count += 1;
     }
-    count
+    AppendedLines { count, is_cut }
 }
 
 #[cfg(test)]
@@ -53,11 +66,15 @@ mod tests {
         for (text, max, expected, count) in
             [("a\r\nb\n", 100, "7\ta\n8\tb\n", 2), ("a\nb", 16, "7\ta\n", 1), ("\n\n", 100, "7\t\n8\t\n", 2)]
         {
-            let mut out = String::new();
-            assert_eq!((push_numbered(&mut out, 7, text, max), out.as_str()), (count, expected), "{text:?}");
+            // What is there already takes no room.
+            let header = "header\n".repeat(100);
+            let mut out = header.clone();
+            let appended = push_numbered(&mut out, 7, text, max);
+            assert_eq!(appended, AppendedLines { count, is_cut: false }, "{text:?}");
+            assert_eq!(out.strip_prefix(&header), Some(expected), "{text:?}");
         }
         let mut out = String::new();
-        assert_eq!(push_numbered(&mut out, 1, &"é".repeat(1_000), 0), 1);
-        assert_eq!(out, format!("1\t{} [line cut]\n", "é".repeat(MIN_LINE_ROOM / 2)));
+        assert_eq!(push_numbered(&mut out, 1, &"é".repeat(1_000), 0), AppendedLines { count: 1, is_cut: true });
+        assert_eq!(out, format!("1\t{} [line 1 is cut: lines=\"1\"]\n", "é".repeat(MIN_LINE_ROOM / 2)));
     }
 }

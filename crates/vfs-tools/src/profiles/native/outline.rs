@@ -3,7 +3,7 @@
 use vfs_core::suggest::similar;
 use vfs_core::{Content, Error, ErrorKind, ReadRequest, ReadResult, VfsPath};
 
-use super::numbered::{header_of_version, push_numbered};
+use super::numbered::{AppendedLines, header_of_version, push_numbered};
 use super::symbol_definitions::{SymbolDefinition, definitions, first_comment_line};
 use super::{max_content_bytes, max_result_bytes};
 use crate::action::CallScope;
@@ -83,7 +83,10 @@ pub(super) async fn symbol(scope: &CallScope<'_>, path: &VfsPath, symbol: &str) 
         left -= 1;
         shown.push_str(&format!("{first}-{last}\n"));
         let text = lines[first as usize - 1..last as usize].concat();
-        let next = first + push_numbered(&mut shown, first, &text, max_bytes);
+        let room = max_bytes.saturating_sub(shown.len());
+        let AppendedLines { count, is_cut } = push_numbered(&mut shown, first, &text, room);
+        is_truncated |= is_cut;
+        let next = first + count;
         if next <= last {
             shown.push_str(&format!("[more: lines=\"{next}-{last}\"]\n"));
             is_truncated = true;

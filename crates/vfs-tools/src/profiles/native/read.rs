@@ -181,10 +181,11 @@ impl ReadAction {
         {
             return Ok(outline);
         }
-        let (start, end) = (result.start_line, result.end_line);
-        let header = header(&result) + change_note(scope.session, &result);
+        let start = result.start_line;
         let text = if result.bytes.start == 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
+        let note = change_note(scope.session, &result);
         if text.is_empty() {
+            let header = header(&result, result.end_line) + note;
             scope.session.show(
                 &self.path,
                 &result.version,
@@ -192,23 +193,22 @@ impl ReadAction {
             );
             return Ok(ResultText::whole(format!("{header} is empty")));
         }
-        if scope.session.show_lines(&self.path, &result.version, start..=end) {
+        let mut lines = String::new();
+        let next_line = start + push_numbered(&mut lines, start, text, max_bytes + max_bytes / 4).count;
+        let header = header(&result, next_line - 1) + note;
+        if scope.session.show_lines(&self.path, &result.version, start..=next_line - 1) {
             return Ok(ResultText::whole(format!(
                 "{header} is unchanged since you read it; repeat the call to see it"
             )));
         }
-        let is_whole =
-            start == 1 && result.next_offset.is_none() && result.next_byte.is_none() && result.bytes.start == 0;
-        scope.session.show(&self.path, &result.version, is_whole.then(|| text.to_owned()));
-        let mut shown = format!("{header}\n");
-        let count = push_numbered(&mut shown, start, text, max_bytes + max_bytes / 4);
-        let next_line = start + count;
         let continuation = continuation(&result, next_line);
+        let is_whole = start == 1 && result.bytes.start == 0 && continuation.is_none();
+        scope.session.show(&self.path, &result.version, is_whole.then(|| text.to_owned()));
         match &continuation {
-            Some(note) => shown.push_str(note),
-            None => drop(shown.pop()),
+            Some(note) => lines.push_str(note),
+            None => drop(lines.pop()),
         }
-        Ok(ResultText { text: shown, is_truncated: continuation.is_some() })
+        Ok(ResultText { text: format!("{header}\n{lines}"), is_truncated: continuation.is_some() })
     }
 
     /// Returns the number of lines of the file, which the error of an offset beyond its end has.
@@ -293,9 +293,9 @@ fn whole_characters(bytes: &[u8]) -> (u64, Option<&str>) {
     (before as u64, text)
 }
 
-/// Returns the path, the lines, their number and the version, such as `/a.c 20-60 of 1225 @25e4`.
-fn header(result: &ReadResult) -> String {
-    let (start, end) = (result.start_line, result.end_line);
+/// Returns the path, the lines until `end`, the number of all and the version, such as `/a.c 20-60 of 1225 @25e4`.
+fn header(result: &ReadResult, end: u64) -> String {
+    let start = result.start_line;
     let total = result.total_lines.map(|total| format!(" of {total}")).unwrap_or_default();
     let lines = match start {
         0 => String::new(),

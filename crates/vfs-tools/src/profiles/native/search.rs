@@ -31,6 +31,9 @@ const SUMMARY_DEPTH: usize = 3;
 
 const DEFAULT_LIMIT: u64 = 100;
 
+/// Start of the message about a malformed regular expression, which the contract of all backends fixes.
+const BAD_REGEX: &str = "Invalid regex pattern:";
+
 /// What is counted: a line with two matches counts once, and an edit of it has two places.
 const LINE: &str = "matching line";
 
@@ -58,8 +61,11 @@ pub(super) const SEARCH: ToolDefinition = ToolDefinition {
             ParameterKind::Choice(&["smart", "sensitive", "insensitive"]),
             "'smart' (default): sensitive if the pattern has a capital.",
         ),
-        Parameter::optional("show", ParameterKind::Choice(&["lines", "files", "counts"]), "Default 'lines'.")
-            .aliases(&["output_mode"]),
+        Parameter::optional("show", ParameterKind::Choice(&["lines", "files", "counts"]), "Default 'lines'."),
+        Parameter::hidden(
+            "output_mode",
+            ParameterKind::Choice(&["content", "files_with_matches", "count", "lines", "files", "counts"]),
+        ),
         Parameter::optional("hidden", ParameterKind::Boolean, "Also hidden and ignored files. Default false.")
             .aliases(&["no_ignore", "include_hidden"]),
         Parameter::optional("context", ParameterKind::Integer { min: 0, max: 20 }, "Lines around a match. Default 0."),
@@ -105,9 +111,9 @@ pub(super) const SEARCH: ToolDefinition = ToolDefinition {
         if arguments.boolean("hidden") == Some(true) {
             request = request.hidden().no_ignore();
         }
-        let output = match arguments.text("show") {
-            Some("files") => GrepOutput::Files,
-            Some("counts") => GrepOutput::Counts,
+        let output = match arguments.text("show").or(arguments.text("output_mode")) {
+            Some("files" | "files_with_matches") => GrepOutput::Files,
+            Some("counts" | "count") => GrepOutput::Counts,
             _ => GrepOutput::Matches,
         };
         Ok(Box::new(SearchAction {
@@ -134,10 +140,10 @@ impl Action for SearchAction {
         match self.try_perform(scope).await {
             Ok(outcome) => outcome,
             Err(error) => {
-                let is_of_expression =
-                    error.kind() == ErrorKind::InvalidPattern && matches!(self.request.pattern, Pattern::Regex(_));
+                // The kind is that of a bad `glob`, too.
+                let is_bad_regex = error.message().starts_with(BAD_REGEX);
                 let mut outcome = errors::failure_outcome(scope, &self.request.path, error).await;
-                if is_of_expression {
+                if is_bad_regex {
                     outcome.push_note("leave out `regex` if the pattern is literal text");
                 }
                 outcome
@@ -174,7 +180,7 @@ impl SearchAction {
         if window.has_more {
             text.push_str(&format!("[more: skip={}]", window.next));
         }
-        let is_truncated = window.has_more || window.summary.truncated.is_some();
+        let is_truncated = window.has_more || window.has_cut_line() || window.summary.truncated.is_some();
         let mut outcome = ToolOutcome { is_truncated, ..ToolOutcome::text(text.trim_end_matches('\n')) };
         note_problems(&mut outcome, &window.problems);
         Ok(outcome)
@@ -272,8 +278,8 @@ impl SearchAction {
             left_out(&end.skipped),
             self.request.path
         );
-        let is_folded =
-            self.request.case == CaseMode::Smart && !self.request.pattern.as_str().contains(char::is_uppercase);
+        let has = |is_letter: fn(char) -> bool| self.request.pattern.as_str().contains(is_letter);
+        let is_folded = self.request.case == CaseMode::Smart && has(char::is_lowercase) && !has(char::is_uppercase);
         let case = if is_folded { ", case='sensitive'" } else { "" };
         let footer =
             format!("[for the lines: a narrower `path` or `glob`, a longer pattern{case}, or pages from skip=0]");
@@ -297,8 +303,11 @@ impl SearchAction {
                 let (matches, files) = (with_count(matches, LINE), with_count(files, "file"));
                 format!("as a regular expression (regex=true) it has {matches} in {files}.")
             }
-            // It may not compile as it is, and be one with a mistake.
-            _ => "for a regular expression set regex=true.".to_owned(),
+            // The model may have meant an expression, and left out a sign of it.
+            Err(error) if error.kind() == ErrorKind::InvalidPattern => {
+                "for a regular expression set regex=true.".to_owned()
+            }
+            Ok(_) | Err(_) => return Ok(text),
         };
         Ok(format!("{text}\nThe pattern is literal text; {as_expression}"))
     }

@@ -12,6 +12,9 @@ use super::symbol_definitions::has_definitions;
 /// Room in bytes for what is around the text of a line.
 const LINE_ROOM: usize = 24;
 
+/// Room in bytes for where the match of a cut line is.
+const CUT_ROOM: usize = 36;
+
 /// A part of the results, in the order of a search.
 #[derive(Default)]
 pub(super) struct SearchPage {
@@ -91,9 +94,14 @@ impl SearchPage {
         };
         let sizes = lines.into_iter().map(|line| {
             let path = if path.replace(&line.path) == Some(&line.path) { 0 } else { line.path.as_str().len() };
-            path + line.text.len() + LINE_ROOM
+            path + line.text.len() + LINE_ROOM + if line.cut { CUT_ROOM } else { 0 }
         });
         sizes.sum()
+    }
+
+    /// Returns whether the rest of a line is left out.
+    pub(super) fn has_cut_line(&self) -> bool {
+        self.items.iter().any(|item| matches!(item, SearchPageItem::Line(line) if line.cut))
     }
 
     /// Returns the lines of the matches by file, for the definitions around them.
@@ -141,9 +149,19 @@ impl SearchPage {
             }
             (definition, last_line) = (begins, found.line);
             let mark = if found.kind == LineKind::Match { ':' } else { '-' };
-            let cut = if found.cut { " [line cut]" } else { "" };
+            let cut = cut_mark(found);
             text.push_str(&format!("{}{mark} {}{cut}\n", found.line, found.text.trim_end_matches(['\n', '\r'])));
         }
         left_out
+    }
+}
+
+/// Returns the mark of a cut line, with the byte of its first match.
+fn cut_mark(line: &GrepMatch) -> String {
+    match line.column.checked_sub(1) {
+        _ if !line.cut => String::new(),
+        // A line of context has no match.
+        None => " [line cut]".to_owned(),
+        Some(before) => format!(" [line cut; match at bytes=\"{}-\"]", line.byte_offset + before),
     }
 }
