@@ -13,6 +13,7 @@ use vfs_core::operation::{Intercepted, RequestRef, ResultStream, StreamCall, Str
 use vfs_core::{
     Backend, BackendExt as _, Error, ErrorKind, Interceptor, OpContext, ReadRequest, Result, VfsPath, WriteRequest,
 };
+use vfs_local::LocalBackend;
 use vfs_memory::MemoryBackend;
 use vfs_tools::{FailureKind, Profile, ToolSet};
 
@@ -37,6 +38,35 @@ fn an_edit_of_a_file_that_has_changed_is_refused_once_with_the_difference() {
         run(files.write_text("/a", "one\ntwo\nthree\n")).expect("it is written");
         text(&tools, "read", &json!({ "path": "/a" }));
         run(files.edit_text("/a", "two", "2")).expect("it is edited");
+    }
+}
+
+#[test]
+fn a_new_version_of_the_text_that_was_shown_is_edited() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    // In memory the same text has the same version.
+    let files = Arc::new(LocalBackend::open(directory.path()).expect("the root can be opened"));
+    let tools = ToolSet::new(Arc::<LocalBackend>::clone(&files), Profile::Native);
+    let touch = || {
+        for (path, content) in [("/a", "one\n"), ("/b", "two\n")] {
+            run(files.write_text(path, content)).expect("it is written");
+            text(&tools, "read", &json!({ "path": path }));
+            run(files.write_text(path, content)).expect("it is written");
+        }
+    };
+    for (name, arguments, expected) in [
+        ("edit", json!({ "path": "/a", "old": "one", "new": "1" }), ["1\n", "two\n"]),
+        (
+            "edit",
+            json!({ "edits": [{ "path": "/a", "old": "one", "new": "1" }, { "path": "/b", "old": "two", "new": "2" }] }),
+            ["1\n", "2\n"],
+        ),
+        ("write", json!({ "path": "/a", "content": "1\n", "mode": "overwrite" }), ["1\n", "two\n"]),
+    ] {
+        touch();
+        let outcome = call(&tools, name, &arguments);
+        assert_eq!(outcome.failure, None, "{}", outcome.to_text());
+        assert_eq!(["/a", "/b"].map(|path| run(files.read_text(path)).expect("it is there")), expected, "{name}");
     }
 }
 
@@ -242,10 +272,22 @@ fn an_append_keeps_the_encoding_and_the_line_ends_of_a_file() {
     ] {
         let appended = call(&tools, "write", &json!({ "path": path, "content": "two\n", "mode": "append" }));
         assert_eq!(appended.failure, None, "{}", appended.to_text());
+        assert!(!appended.to_text().contains("its last line goes on"), "{}", appended.to_text());
         let read = ReadRequest::new(VfsPath::parse(path).expect("a valid path")).raw();
         let content = run(files.read(&OpContext::new(), read)).expect("it is there").content;
         assert_eq!(content.as_bytes(), expected, "{path}");
     }
+}
+
+#[test]
+fn text_appended_to_a_last_line_without_a_line_break_is_said_to_continue_it() {
+    let (files, tools) = tools_over(&[("/a", "one")]);
+    let words = text(&tools, "write", &json!({ "path": "/a", "content": "two\n", "mode": "append" }));
+    assert!(
+        words.starts_with("appended 1 line to /a @") && words.contains("its last line goes on with the text"),
+        "{words}"
+    );
+    assert_eq!(run(files.read_text("/a")).expect("it is there"), "onetwo\n");
 }
 
 #[test]

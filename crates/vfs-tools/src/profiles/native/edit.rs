@@ -116,9 +116,14 @@ impl Action for EditAction {
     }
 
     async fn perform(&self, scope: &CallScope<'_>) -> ToolOutcome {
-        match self.try_perform(scope).await {
-            Ok(outcome) => outcome,
-            Err(failure) => failure.into_outcome(scope).await,
+        // Each edit may be of another file with a new version of the same text.
+        let mut repetitions = self.edits.len();
+        loop {
+            match self.try_perform(scope).await {
+                Ok(outcome) => return outcome,
+                Err(failure) if repetitions > 0 && failure.is_repeatable(scope).await => repetitions -= 1,
+                Err(failure) => return failure.into_outcome(scope).await,
+            }
         }
     }
 }

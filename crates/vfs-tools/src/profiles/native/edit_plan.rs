@@ -97,6 +97,13 @@ impl EditFailure {
         Self { path: path.clone(), error, place: String::new(), consequence: String::new(), changed: Vec::new() }
     }
 
+    /// Returns whether the call can be repeated, as nothing was made and the file still has the text that was shown.
+    pub(super) async fn is_repeatable(&self, scope: &CallScope<'_>) -> bool {
+        self.changed.is_empty()
+            && self.consequence.is_empty()
+            && errors::is_text_unchanged(scope, &self.path, &self.error).await
+    }
+
     pub(super) async fn into_outcome(self, scope: &CallScope<'_>) -> ToolOutcome {
         let words = errors::error_text(scope, &self.path, &self.error).await;
         let words = match (self.place.is_empty(), words.strip_prefix("Error: ")) {

@@ -43,6 +43,23 @@ pub(super) async fn error_text(scope: &CallScope<'_>, path: &VfsPath, error: &Er
     }
 }
 
+/// Returns whether `error` only says that the file has another version than the one that was shown, and it still has the text that was
+/// shown, as after a `touch`. The session records the new version then.
+pub(super) async fn is_text_unchanged(scope: &CallScope<'_>, path: &VfsPath, error: &Error) -> bool {
+    // The first attempt of an operation that is sent again was made.
+    let is_of_version = error.kind() == ErrorKind::Conflict && error.detail() != Some(&ErrorDetail::OperationIdReused);
+    let Some(shown) = scope.session.get(path).filter(|_| is_of_version) else { return false };
+    let request = ReadRequest::new(path.clone()).max_bytes(max_content_bytes(scope) as u64);
+    let Ok(now) = scope.backend.read(scope.cx, request).await else { return false };
+    let text = now.content.as_text().map(|text| text.strip_prefix('\u{feff}').unwrap_or(text));
+    let is_whole = now.next_offset.is_none() && now.next_byte.is_none();
+    let is_unchanged = is_whole && now.version != shown.version && text.is_some() && text == shown.text.as_deref();
+    if is_unchanged {
+        scope.session.show(path, &now.version, shown.text);
+    }
+    is_unchanged
+}
+
 /// Returns what has changed since the file was shown.
 async fn changed_since(scope: &CallScope<'_>, path: &VfsPath, error: &Error) -> String {
     let Some(shown) = scope.session.get(path) else { return error.for_model() };

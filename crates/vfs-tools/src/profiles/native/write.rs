@@ -71,13 +71,19 @@ impl Action for WriteAction {
             WriteToolMode::Append => self.info(scope).await,
             WriteToolMode::Create | WriteToolMode::Overwrite => None,
         };
-        match self.write(scope, shown.clone()).await {
+        let joined = match &before {
+            Some(before) if !self.content.is_empty() && self.ends_within_line(scope, before.size).await => {
+                "; the file had no final line break, so that its last line goes on with the text"
+            }
+            _ => "",
+        };
+        match self.write_over_shown_text(scope, shown.clone()).await {
             Ok(written) => {
                 let lines = with_count(self.content.lines().count() as u64, "line");
                 let version = short_version(&written.version);
                 let text = match self.mode {
                     _ if written.created => format!("created {} ({lines}) {version}", written.path),
-                    WriteToolMode::Append => format!("appended {lines} to {} {version}", written.path),
+                    WriteToolMode::Append => format!("appended {lines} to {} {version}{joined}", written.path),
                     WriteToolMode::Create | WriteToolMode::Overwrite => {
                         format!("replaced {} ({lines}) {version}", written.path)
                     }
@@ -116,6 +122,19 @@ impl Action for WriteAction {
 }
 
 impl WriteAction {
+    /// Writes, and once more if the file has only a new version of the text that was shown.
+    async fn write_over_shown_text(&self, scope: &CallScope<'_>, shown: Option<Version>) -> Result<WriteResult, Error> {
+        match self.write(scope, shown).await {
+            Err(error)
+                if self.mode == WriteToolMode::Overwrite
+                    && errors::is_text_unchanged(scope, &self.path, &error).await =>
+            {
+                self.write(scope, scope.session.version(&self.path)).await
+            }
+            written => written,
+        }
+    }
+
     async fn write(&self, scope: &CallScope<'_>, shown: Option<Version>) -> Result<WriteResult, Error> {
         let mode = match (self.mode, shown) {
             (WriteToolMode::Create, _) => WriteMode::CreateNew,
@@ -150,6 +169,15 @@ impl WriteAction {
             Err(InsertError::Backend(error)) => Err(error),
             Err(InsertError::NoSuchLine { .. }) => Err(Error::of(ErrorKind::Internal)),
         })
+    }
+
+    /// Returns whether the file, of `size` bytes, has a last line without a line break.
+    async fn ends_within_line(&self, scope: &CallScope<'_>, size: u64) -> bool {
+        let end = ReadRequest::new(self.path.clone()).raw().bytes(size.saturating_sub(2), None);
+        let Ok(end) = scope.backend.read(scope.cx, end).await else { return false };
+        let end = end.content.as_bytes();
+        // In UTF-16, a zero may follow the line break.
+        !end.is_empty() && !end.ends_with(b"\n") && !end.ends_with(b"\n\0")
     }
 
     async fn info(&self, scope: &CallScope<'_>) -> Option<FileInfo> {
