@@ -104,6 +104,8 @@ impl Reader<'_> {
         let mut given = BTreeMap::new();
         for (name, value) in object.iter().filter(|(_, value)| !value.is_null()) {
             match find(parameters, name) {
+                // An empty value of a name must not hide that of another one.
+                Some((parameter, _)) if is_left_out(value, &parameter.kind) => {}
                 Some((parameter, is_own_name)) => {
                     if is_own_name || !given.contains_key(parameter.name) {
                         given.insert(parameter.name, (name, value));
@@ -115,8 +117,7 @@ impl Reader<'_> {
         for parameter in parameters {
             let place =
                 if place.is_empty() { parameter.name.to_owned() } else { format!("{place}.{}", parameter.name) };
-            let written = given.get(parameter.name).filter(|(_, value)| !is_left_out(value, &parameter.kind));
-            match written {
+            match given.get(parameter.name) {
                 Some((name, value)) => match self.argument(value, &parameter.kind, &place) {
                     Ok(argument) => drop(arguments.values.insert(parameter.name, argument)),
                     // The schema does not say what a hidden parameter takes.
@@ -226,13 +227,14 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns a range as text: `[20, 60]` is `20-60`, and `[20, -1]` the rest from 20 on.
+/// Returns a range as text: `[20, 60]` is `20-60`, `[20, -1]` and `[20, null]` the rest from 20 on, and `[-40, -1]` the last 40.
 fn range(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Array(values) => match values.as_slice() {
             [single] if !single.is_array() => range(single),
-            [start, end] => Some(match (integer(start)?, integer(end)?) {
+            [start, end] => Some(match (integer(start)?, if end.is_null() { -1 } else { integer(end)? }) {
+                (start, -1) if start < 0 => start.to_string(),
                 (start, -1) => format!("{start}-"),
                 (start, end) => format!("{start}-{end}"),
             }),
@@ -318,6 +320,7 @@ mod tests {
             (json!({ "FilePath": "/a " }), "path", json!("/a ")),
             (json!({ "path": "file:///a" }), "path", json!("/a")),
             (json!({ "path": "/a", "file_path": "/b" }), "path", json!("/a")),
+            (json!({ "path": "", "file_path": "/b" }), "path", json!("/b")),
             (json!("{\"path\": \"/a\", \"limit\": 3}"), "limit", json!(3)),
             (json!({ "path": "/a", "max_count": " 7 " }), "limit", json!(7)),
             (json!({ "path": "/a", "limit": 7.0 }), "limit", json!(7)),
@@ -332,6 +335,8 @@ mod tests {
             (json!({ "path": "/a", "lines": "20-60" }), "lines", json!("20-60")),
             (json!({ "path": "/a", "lines": [20, 60] }), "lines", json!("20-60")),
             (json!({ "path": "/a", "lines": ["20", -1] }), "lines", json!("20-")),
+            (json!({ "path": "/a", "lines": [20, null] }), "lines", json!("20-")),
+            (json!({ "path": "/a", "lines": [-40, -1] }), "lines", json!("-40")),
             (json!({ "path": "/a", "lines": [7] }), "lines", json!("7")),
             (json!({ "path": "/a", "lines": ["20-60"] }), "lines", json!("20-60")),
             (json!({ "path": "/a", "lines": 20.0 }), "lines", json!("20")),

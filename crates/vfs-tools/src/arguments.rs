@@ -14,7 +14,7 @@ use crate::parameter::{Parameter, ParameterKind};
 /// # Behaviour
 ///
 /// * Names are accepted in any case, with or without `_` and `-`, and by their aliases. If a name is given twice, the name of the
-///   parameter itself goes before an alias.
+///   parameter itself goes before an alias, unless its value leaves it out.
 /// * A number or boolean may be a text (`"3"`, `"true"`), and a number may have a fraction of zero. A list or object may be JSON in a
 ///   text, and a single value stands for a list of one. Texts of one of several choices are accepted in any case.
 /// * `null` leaves a parameter out, and so does an empty text or range unless the parameter is a text or a pattern.

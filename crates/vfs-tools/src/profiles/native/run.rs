@@ -71,13 +71,25 @@ impl Action for RunAction {
         let is_stored = scope.setup.stores_results() && self.0.run == RunMode::Foreground;
         let request = self.0.clone().max_output_bytes(if is_stored { MAX_STORED_OUTPUT } else { MAX_UNSTORED_OUTPUT });
         match request.send(scope.backend, scope.cx).await {
-            Ok(response) => output_outcome(scope, response).await,
+            Ok(response) => {
+                let advice = if response.timed_out { timeout_advice(self.0.timeout) } else { "" };
+                output_outcome(scope, response, advice).await
+            }
             Err(error) => errors::failure_outcome(scope, &self.0.cwd, error).await,
         }
     }
 }
 
-async fn output_outcome(scope: &CallScope<'_>, response: ExecuteResponse) -> ToolOutcome {
+/// Returns what to do about a command that its timeout has stopped.
+fn timeout_advice(timeout: Option<Duration>) -> &'static str {
+    match timeout {
+        Some(timeout) if timeout.as_secs() >= MAX_SECONDS as u64 => "; set background=true",
+        _ => "; set a longer `timeout`, or background=true",
+    }
+}
+
+/// Returns the outcome of a command, which ends with `advice`.
+async fn output_outcome(scope: &CallScope<'_>, response: ExecuteResponse, advice: &str) -> ToolOutcome {
     if let Some(job) = &response.job {
         return ToolOutcome::text(format!("job {job} runs; see it by the tool job: id=\"{job}\""));
     }
@@ -107,9 +119,7 @@ async fn output_outcome(scope: &CallScope<'_>, response: ExecuteResponse) -> Too
         text.push_str(output);
         text.push('\n');
     }
-    let exit = response.exit();
-    let advice = if exit.timed_out { "; set a longer `timeout`, or background=true" } else { "" };
-    text.push_str(&format!("[{}{advice}]", exit_words(&exit)));
+    text.push_str(&format!("[{}{advice}]", exit_words(&response.exit())));
     let is_truncated = is_long || response.truncated;
     ToolOutcome { artifact, ..outcome_of(ResultText { text, is_truncated }, response) }
 }
@@ -125,4 +135,17 @@ pub(super) fn exit_words(exit: &CommandExit) -> String {
         (false, None, None) => "ended".to_owned(),
     };
     format!("{end}{time}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_longer_timeout_is_named_below_the_maximum() {
+        let maximum = Duration::from_secs(MAX_SECONDS as u64);
+        for (timeout, is_named) in [(None, true), (Some(maximum / 2), true), (Some(maximum), false)] {
+            assert_eq!(timeout_advice(timeout).contains("longer `timeout`"), is_named, "{timeout:?}");
+        }
+    }
 }
