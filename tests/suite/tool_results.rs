@@ -283,6 +283,29 @@ fn a_read_after_a_change_in_one_turn_sees_it() {
 }
 
 #[test]
+fn two_changes_of_one_file_in_a_turn_over_returned_state_are_not_merged() {
+    for (profile, name) in [(Profile::Native, "edit"), (Profile::Deepagents, "edit_file"), (Profile::Eino, "edit_file")]
+    {
+        let state = run(async {
+            let files = StateBackend::session(FilesState::new());
+            for path in ["/a", "/b"] {
+                files.create_text(path, "one two\n").await.expect("it is written");
+            }
+            files.state()
+        });
+        let tools = ToolSet::new(Arc::new(StateBackend::pure(state)), profile);
+        let edit = |path: &str, old: &str| {
+            ToolCall::new(name, json!({ "file_path": path, "old_string": old, "new_string": "new" }))
+        };
+        let calls = [edit("/a", "one"), edit("/b", "one"), edit("/a", "two")];
+        let outcomes = run(tools.call_all(&OpContext::new(), &calls));
+        assert!(outcomes[..2].iter().all(|outcome| outcome.files_update.is_some()), "{profile:?}: {outcomes:?}");
+        assert_eq!(outcomes[2].failure, Some(FailureKind::Backend(ErrorKind::Conflict)), "{profile:?}");
+        assert!(outcomes[2].files_update.is_none() && outcomes[2].to_text().contains("/a"), "{profile:?}");
+    }
+}
+
+#[test]
 fn parallel_turns_lose_nothing() {
     let lines: String = (0..64).map(|number| format!("old {number};\n")).collect();
     for (profile, name) in [(Profile::Native, "edit"), (Profile::Deepagents, "edit_file"), (Profile::Eino, "edit_file")]

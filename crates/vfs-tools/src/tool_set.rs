@@ -6,6 +6,7 @@ use futures::future::join_all;
 use serde_json::Value;
 use vfs_core::backend::AccessMode;
 use vfs_core::operation::OperationClass;
+use vfs_core::state::FilesUpdate;
 use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, VfsPath};
 
 use crate::large_text::LargeTextSource;
@@ -157,11 +158,21 @@ impl ToolSet {
     ///
     /// * Calls that only read run at once with those beside them that only read, too. A call that changes something runs after all calls
     ///   before it, and before all calls after it.
+    /// * Over a backend that only returns its changes, all calls see the files as they were before the turn. A call that would change a
+    ///   file which an earlier call of the turn changed is refused, as merging both updates would lose one of them.
     /// * The results share [`max_turn_characters`](Self::max_turn_characters).
     pub async fn call_all(&self, cx: &OpContext, calls: &[ToolCall]) -> Vec<ToolOutcome> {
         let max_characters = self.setup.max_characters_of_each(calls.len());
         let mut outcomes = Vec::with_capacity(calls.len());
         for calls in calls.chunk_by(|one, other| self.only_reads(one) && self.only_reads(other)) {
+            if let [call] = calls
+                && let Some(path) = self.path_changed_before(call, &outcomes)
+            {
+                let text =
+                    format!("Error: an earlier call of this turn changed {path}; repeat this call in the next turn");
+                outcomes.push(ToolOutcome::failed(FailureKind::Backend(ErrorKind::Conflict), text));
+                continue;
+            }
             let calls = calls.iter().map(|ToolCall { name, arguments, id }| {
                 self.call_within(cx, name, arguments, id.as_deref(), max_characters)
             });
@@ -180,6 +191,16 @@ impl ToolSet {
     pub async fn shorten_message(&self, cx: &OpContext, text: &str, max_characters: usize) -> ToolOutcome {
         let max = max_characters.max(MAX_ERROR_CHARACTERS);
         self.setup.replace_long_text(cx, LargeTextSource::Message, max, ToolOutcome::text(text)).await
+    }
+
+    /// Returns the first file that `call` would change, and an update of `outcomes` changes.
+    fn path_changed_before<'a>(&self, call: &ToolCall, outcomes: &'a [ToolOutcome]) -> Option<&'a VfsPath> {
+        let mut changed =
+            outcomes.iter().filter_map(|outcome| outcome.files_update.as_ref()).flat_map(FilesUpdate::keys);
+        let effect = self.get(&call.name)?.effect(&call.arguments).ok()?;
+        let overlaps = |one: &VfsPath, other: &VfsPath| one.starts_with(other) || other.starts_with(one);
+        let is_change = effect.class != OperationClass::Read;
+        changed.find(|changed| is_change && effect.paths.iter().any(|path| overlaps(path, changed)))
     }
 
     fn only_reads(&self, call: &ToolCall) -> bool {
