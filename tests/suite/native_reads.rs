@@ -1,8 +1,11 @@
 //! The native tool `read`: ranges, definitions, and what a page says of itself.
 
-use serde_json::json;
+use std::iter;
 
-use crate::native_tools::{continuation, text, tools_over};
+use serde_json::json;
+use vfs_core::{Backend as _, OpContext, VfsPath, WriteMode, WriteRequest};
+
+use crate::native_tools::{call, continuation, run, text, tools_over};
 
 #[test]
 fn a_read_says_and_remembers_only_what_it_shows() {
@@ -30,6 +33,22 @@ fn a_long_path_takes_no_bytes_from_the_pages_of_a_long_line() {
         bytes = continuation(&page, "more: bytes=\"");
     }
     assert_eq!(whole, line);
+}
+
+#[test]
+fn a_line_that_is_longer_as_text_than_in_its_file_is_said_to_be_cut() {
+    let (files, tools) = tools_over(&[]);
+    let tools = tools.max_characters(2_000);
+    for (text, end) in [
+        ("文".repeat(345), "[line cut]\n[line 1 is too long to be shown]"),
+        ("文".repeat(345) + "\nnext\n", "[line cut]\n[line 1 is too long to be shown; more: lines=\"2-\"]"),
+    ] {
+        let content: Vec<u8> = iter::once(0xfeff).chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+        let request = WriteRequest::new(VfsPath::parse("/a").expect("a path"), content).mode(WriteMode::Overwrite);
+        run(files.write(&OpContext::new(), request)).expect("it is written");
+        let page = call(&tools, "read", &json!({ "path": "/a" }));
+        assert!(page.is_truncated && page.to_text().ends_with(end), "{}", page.to_text());
+    }
 }
 
 #[test]

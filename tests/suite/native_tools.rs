@@ -73,7 +73,7 @@ fn a_line_of_a_megabyte_is_cut_by_every_view() {
     let rest = text(&tools, "read", &json!({ "path": "/min.js", "bytes": range }));
     assert!(rest.ends_with("\n}\n") || rest.ends_with("\n}"), "{rest}");
     let definition = call(&tools, "read", &json!({ "path": "/min.js", "symbol": "f" }));
-    assert!(definition.is_truncated && definition.to_text().ends_with(" [line 1 is cut: lines=\"1\"]"));
+    assert!(definition.is_truncated && definition.to_text().ends_with(" [line cut]\n[line 1 is cut: lines=\"1\"]"));
     assert!(text(&tools, "read", &json!({ "path": "/bom" })).ends_with(" is empty"));
 }
 
@@ -397,6 +397,12 @@ fn an_effect_names_the_files_of_the_call() {
             json!({ "path": "/a", "edits": [{ "old": "x", "new": "y" }, { "path": "/b", "old": "x", "new": "y" }] }),
             OperationClass::Write,
             &["/a", "/b"],
+        ),
+        (
+            "edit",
+            json!({ "path": "/a", "edits": [{ "path": "", "old": "x", "new": "y" }] }),
+            OperationClass::Write,
+            &["/a"],
         ),
         ("edit", json!({ "path": "/src/*/*.rs", "old": "x", "new": "y" }), OperationClass::Write, &["/src"]),
         ("edit", json!({ "path": "/secret\\s/*", "old": "x", "new": "y" }), OperationClass::Write, &["/"]),

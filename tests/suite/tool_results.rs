@@ -293,7 +293,7 @@ fn two_changes_of_one_file_in_a_turn_over_returned_state_are_not_merged() {
             }
             files.state()
         });
-        let tools = ToolSet::new(Arc::new(StateBackend::pure(state)), profile);
+        let tools = ToolSet::new(Arc::new(StateBackend::pure(state.clone())), profile);
         let edit = |path: &str, old: &str| {
             ToolCall::new(name, json!({ "file_path": path, "old_string": old, "new_string": "new" }))
         };
@@ -302,6 +302,11 @@ fn two_changes_of_one_file_in_a_turn_over_returned_state_are_not_merged() {
         assert!(outcomes[..2].iter().all(|outcome| outcome.files_update.is_some()), "{profile:?}: {outcomes:?}");
         assert_eq!(outcomes[2].failure, Some(FailureKind::Backend(ErrorKind::Conflict)), "{profile:?}");
         assert!(outcomes[2].files_update.is_none() && outcomes[2].to_text().contains("/a"), "{profile:?}");
+
+        // A session applies its updates itself.
+        let tools = ToolSet::new(Arc::new(StateBackend::session(state)), profile);
+        let outcomes = run(tools.call_all(&OpContext::new(), &calls));
+        assert!(outcomes.iter().all(|outcome| outcome.failure.is_none()), "{profile:?}: {outcomes:?}");
     }
 }
 

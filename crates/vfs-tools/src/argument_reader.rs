@@ -58,8 +58,12 @@ fn fields_moved_into_list(object: &Map<String, Value>, parameters: &'static [Par
         _ => None,
     })?;
     let field = |name: &str| find(fields, name).map(|(field, _)| field.name);
-    let (outer, mut rest): (Map<_, _>, Map<_, _>) =
+    // An empty value must not hide one that is given in another place or by another name.
+    let is_given =
+        |name: &str, value: &Value| find(fields, name).is_none_or(|(field, _)| !is_left_out(value, &field.kind));
+    let (mut outer, mut rest): (Map<_, _>, Map<_, _>) =
         object.clone().into_iter().partition(|(name, _)| find(parameters, name).is_none() && field(name).is_some());
+    outer.retain(|name, value| is_given(name, value));
     if outer.is_empty() {
         return None;
     }
@@ -76,6 +80,7 @@ fn fields_moved_into_list(object: &Map<String, Value>, parameters: &'static [Par
         return None;
     }
     for item in items.iter_mut().filter_map(Value::as_object_mut) {
+        item.retain(|name, value| is_given(name, value));
         for (name, value) in &outer {
             if !item.keys().any(|own| field(own) == field(name)) {
                 item.insert(name.clone(), value.clone());
@@ -230,7 +235,10 @@ fn text(value: &Value) -> Option<String> {
 /// Returns a range as text: `[20, 60]` is `20-60`, `[20, -1]` and `[20, null]` the rest from 20 on, and `[-40, -1]` the last 40.
 fn range(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) => Some(text.clone()),
+        Value::String(text) => match within_text(value, Value::is_array) {
+            Some(list) => range(&list),
+            None => Some(text.clone()),
+        },
         Value::Array(values) => match values.as_slice() {
             [single] if !single.is_array() => range(single),
             [start, end] => Some(match (integer(start)?, if end.is_null() { -1 } else { integer(end)? }) {
@@ -336,6 +344,8 @@ mod tests {
             (json!({ "path": "/a", "lines": [20, 60] }), "lines", json!("20-60")),
             (json!({ "path": "/a", "lines": ["20", -1] }), "lines", json!("20-")),
             (json!({ "path": "/a", "lines": [20, null] }), "lines", json!("20-")),
+            (json!({ "path": "/a", "lines": "[20, null]" }), "lines", json!("20-")),
+            (json!({ "path": "/a", "lines": "[-40, -1]" }), "lines", json!("-40")),
             (json!({ "path": "/a", "lines": [-40, -1] }), "lines", json!("-40")),
             (json!({ "path": "/a", "lines": [7] }), "lines", json!("7")),
             (json!({ "path": "/a", "lines": ["20-60"] }), "lines", json!("20-60")),

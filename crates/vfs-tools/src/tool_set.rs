@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use serde_json::Value;
-use vfs_core::backend::AccessMode;
+use vfs_core::backend::{AccessMode, MutationMode};
 use vfs_core::operation::OperationClass;
 use vfs_core::state::FilesUpdate;
 use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, VfsPath};
@@ -193,14 +193,18 @@ impl ToolSet {
         self.setup.replace_long_text(cx, LargeTextSource::Message, max, ToolOutcome::text(text)).await
     }
 
-    /// Returns the first file that `call` would change, and an update of `outcomes` changes.
+    /// Returns the first file that `call` would change and that is changed by an update of `outcomes`, which only returns it.
     fn path_changed_before<'a>(&self, call: &ToolCall, outcomes: &'a [ToolOutcome]) -> Option<&'a VfsPath> {
-        let mut changed =
-            outcomes.iter().filter_map(|outcome| outcome.files_update.as_ref()).flat_map(FilesUpdate::keys);
         let effect = self.get(&call.name)?.effect(&call.arguments).ok()?;
+        if effect.class != OperationClass::Write {
+            return None;
+        }
+        let is_returned = |path: &VfsPath| self.setup.files.capabilities(path).mutations == MutationMode::Returned;
         let overlaps = |one: &VfsPath, other: &VfsPath| one.starts_with(other) || other.starts_with(one);
-        let is_change = effect.class != OperationClass::Read;
-        changed.find(|changed| is_change && effect.paths.iter().any(|path| overlaps(path, changed)))
+        let updates = outcomes.iter().filter_map(|outcome| outcome.files_update.as_ref());
+        updates
+            .flat_map(FilesUpdate::keys)
+            .find(|changed| effect.paths.iter().any(|path| overlaps(path, changed)) && is_returned(changed))
     }
 
     fn only_reads(&self, call: &ToolCall) -> bool {

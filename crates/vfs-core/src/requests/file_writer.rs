@@ -58,6 +58,12 @@ impl OpenWriterRequest {
         WriteRequest::new(self.path, content).mode(self.mode).modified_at(self.modified_at)
     }
 
+    /// Returns the error of a chunk or commit that the writer no longer accepts: after its commit, and after a chunk that failed.
+    pub fn unusable_writer_error(&self) -> Error {
+        let message = "the writer has committed, or a chunk was not written; open another writer and start again";
+        Error::invalid_argument(message).with_path(&self.path)
+    }
+
     /// Validates the request: [`WriteMode::Append`] and the root are invalid.
     ///
     /// # Errors
@@ -194,8 +200,7 @@ impl<B: Backend> BufferedWriter<B> {
 
     fn check_usable(&mut self) -> Result<()> {
         if !std::mem::take(&mut self.is_usable) {
-            let message = "the writer has committed, or a chunk was not written; open another writer and start again";
-            return Err(Error::invalid_argument(message).with_path(&self.request.path));
+            return Err(self.request.unusable_writer_error());
         }
         self.cx.check().map_err(|error| error.or_path(&self.request.path))
     }

@@ -19,7 +19,8 @@ pub(crate) struct LocalWriter {
     cx: OpContext,
     request: OpenWriterRequest,
     staged: Arc<StagedFile>,
-    /// The number of staged bytes; `None` during a write, and after one that failed or was dropped.
+    /// The number of staged bytes; `None` during a write, after one that failed or was dropped, and after the commit unless it can
+    /// be repeated.
     size: Option<u64>,
 }
 
@@ -48,10 +49,7 @@ impl LocalWriter {
     }
 
     fn check_usable(&self, size: Option<u64>) -> Result<u64> {
-        size.ok_or_else(|| {
-            let message = "an earlier chunk was not written; open another writer and start again";
-            Error::invalid_argument(message).with_path(&self.request.path)
-        })
+        size.ok_or_else(|| self.request.unusable_writer_error())
     }
 }
 

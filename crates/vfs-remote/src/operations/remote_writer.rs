@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use vfs_core::part_buffer::PartBuffer;
-use vfs_core::{Error, ErrorKind, FileWriter, OpContext, OpenWriterRequest, Result, WriteResult};
+use vfs_core::{ErrorKind, FileWriter, OpContext, OpenWriterRequest, Result, WriteResult};
 
 use crate::exec::RemoteExec;
 use crate::operations::remote_staged_content::{PartUploadMethod, RemoteStagedContent};
@@ -23,7 +23,8 @@ pub(crate) struct RemoteWriter<E: RemoteExec> {
     staged: RemoteStagedContent<E>,
     /// The end of the content, which is not staged yet.
     parts: PartBuffer,
-    /// Whether all chunks are staged or in `parts`: `false` during a write, and after one that failed or was dropped.
+    /// Whether all chunks are staged or in `parts`: `false` during a write, after one that failed or was dropped, and after the
+    /// commit unless it can be repeated.
     is_usable: bool,
 }
 
@@ -45,8 +46,7 @@ impl<E: RemoteExec> RemoteWriter<E> {
 
     fn check_usable(&mut self) -> Result<()> {
         if !std::mem::take(&mut self.is_usable) {
-            let message = "an earlier chunk was not written; open another writer and start again";
-            return Err(Error::invalid_argument(message).with_path(&self.request.path));
+            return Err(self.request.unusable_writer_error());
         }
         self.cx.check().map_err(|error| error.or_path(&self.request.path))
     }

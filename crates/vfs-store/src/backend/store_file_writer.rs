@@ -50,8 +50,7 @@ impl<S: Store> StoreFileWriter<S> {
 
     fn check_usable(&mut self) -> Result<()> {
         if !std::mem::take(&mut self.is_usable) {
-            let message = "an earlier chunk was not written; open another writer and start again";
-            return Err(Error::invalid_argument(message).with_path(&self.request.path));
+            return Err(self.request.unusable_writer_error());
         }
         self.view.cx.check().map_err(|error| error.or_path(&self.request.path))
     }

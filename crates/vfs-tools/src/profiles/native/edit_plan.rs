@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use vfs_core::backend::MutationMode;
 use vfs_core::edit::Replacement;
 use vfs_core::error::ErrorDetail;
 use vfs_core::search::Skipped;
@@ -310,8 +311,8 @@ async fn roll_back(
 ) {
     let mut left = Vec::new();
     for (result, content) in edited.iter().zip(kept) {
-        // An update of a state has not been applied by anybody yet.
-        if result.files_update.is_some() {
+        // An update that is only returned has not been applied by anybody yet.
+        if scope.backend.capabilities(&result.path).mutations == MutationMode::Returned {
             continue;
         }
         let mode = WriteMode::IfVersion(result.version.clone());

@@ -48,7 +48,7 @@ pub(super) fn push_numbered(out: &mut String, first: u64, text: &str, max: usize
         labels.push_next(out);
         out.push_str(shown);
         if shown.len() < line.len() {
-            out.push_str(&format!(" [line {first} is cut: lines=\"{first}\"]"));
+            out.push_str(" [line cut]");
             is_cut = true;
         }
         out.push('\n');
@@ -75,6 +75,6 @@ mod tests {
         }
         let mut out = String::new();
         assert_eq!(push_numbered(&mut out, 1, &"é".repeat(1_000), 0), AppendedLines { count: 1, is_cut: true });
-        assert_eq!(out, format!("1\t{} [line 1 is cut: lines=\"1\"]\n", "é".repeat(MIN_LINE_ROOM / 2)));
+        assert_eq!(out, format!("1\t{} [line cut]\n", "é".repeat(MIN_LINE_ROOM / 2)));
     }
 }

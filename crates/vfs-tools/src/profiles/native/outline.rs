@@ -85,7 +85,10 @@ pub(super) async fn symbol(scope: &CallScope<'_>, path: &VfsPath, symbol: &str) 
         let text = lines[first as usize - 1..last as usize].concat();
         let room = max_bytes.saturating_sub(shown.len());
         let AppendedLines { count, is_cut } = push_numbered(&mut shown, first, &text, room);
-        is_truncated |= is_cut;
+        if is_cut {
+            shown.push_str(&format!("[line {first} is cut: lines=\"{first}\"]\n"));
+            is_truncated = true;
+        }
         let next = first + count;
         if next <= last {
             shown.push_str(&format!("[more: lines=\"{next}-{last}\"]\n"));

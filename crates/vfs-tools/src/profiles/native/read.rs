@@ -194,14 +194,15 @@ impl ReadAction {
             return Ok(ResultText::whole(format!("{header} is empty")));
         }
         let mut lines = String::new();
-        let next_line = start + push_numbered(&mut lines, start, text, max_bytes + max_bytes / 4).count;
+        let shown = push_numbered(&mut lines, start, text, max_bytes + max_bytes / 4);
+        let next_line = start + shown.count;
         let header = header(&result, next_line - 1) + note;
         if scope.session.show_lines(&self.path, &result.version, start..=next_line - 1) {
             return Ok(ResultText::whole(format!(
                 "{header} is unchanged since you read it; repeat the call to see it"
             )));
         }
-        let continuation = continuation(&result, next_line);
+        let continuation = continuation(&result, next_line, shown.is_cut);
         let is_whole = start == 1 && result.bytes.start == 0 && continuation.is_none();
         scope.session.show(&self.path, &result.version, is_whole.then(|| text.to_owned()));
         match &continuation {
@@ -254,12 +255,17 @@ impl ReadAction {
     }
 }
 
-/// Returns how the model reads the rest of a file of which the lines before `next_line` are shown, or `None` if all is shown.
-fn continuation(result: &ReadResult, next_line: u64) -> Option<String> {
+/// Returns how the model reads the rest of a file of which the lines before `next_line` are shown, or `None` if all is shown. The text of
+/// an encoding other than UTF-8 may be longer than its bytes, so that its only line is cut.
+fn continuation(result: &ReadResult, next_line: u64, is_cut: bool) -> Option<String> {
     let end = result.end_line;
     // The room of the numbers may leave out lines that were read.
     let next_offset = if next_line <= end { Some(next_line - 1) } else { result.next_offset };
     let note = match (result.next_byte, next_offset) {
+        (_, Some(next)) if is_cut => {
+            format!("[line {} is too long to be shown; more: lines=\"{}-\"]", next_line - 1, next + 1)
+        }
+        (_, None) if is_cut => format!("[line {} is too long to be shown]", next_line - 1),
         (Some(byte), _) if next_line > end && is_utf8(result.encoding) => {
             format!("[line {end} goes on: bytes=\"{byte}-\"]")
         }
