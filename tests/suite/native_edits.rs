@@ -14,7 +14,7 @@ use vfs_core::{
     Backend, BackendExt as _, Error, ErrorKind, Interceptor, OpContext, ReadRequest, Result, VfsPath, WriteRequest,
 };
 use vfs_local::LocalBackend;
-use vfs_memory::MemoryBackend;
+use vfs_memory::{FilesState, MemoryBackend, StateBackend};
 use vfs_tools::{FailureKind, Profile, ToolSet};
 
 use crate::native_tools::{call, run, text, tools_over};
@@ -127,6 +127,21 @@ fn edits_before_one_that_fails_are_rolled_back() {
         assert_eq!(run(files.read_text(path)).expect("it is there"), "x\n", "{path}");
     }
     assert_eq!(outcome.changed.len(), 1, "the file that was rolled back has a new version");
+}
+
+#[test]
+fn edits_of_a_session_state_are_rolled_back() {
+    let files = Arc::new(StateBackend::session(FilesState::new()));
+    for path in ["/a", "/b"] {
+        run(files.create_text(path, "x\n")).expect("it is written");
+    }
+    let backend = Intercepted::new(Arc::<StateBackend>::clone(&files), Arc::new(RefusedEdit));
+    let tools = ToolSet::new(Arc::new(backend), Profile::Native);
+    let outcome = call(&tools, "edit", &json!({ "path": "/*", "old": "x", "new": "y" }));
+    assert_eq!(outcome.failure, Some(FailureKind::Backend(ErrorKind::PolicyDenied)));
+    for path in ["/a", "/b"] {
+        assert_eq!(run(files.read_text(path)).expect("it is there"), "x\n", "{path}");
+    }
 }
 
 #[test]

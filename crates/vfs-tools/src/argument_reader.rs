@@ -63,10 +63,10 @@ fn fields_moved_into_list(object: &Map<String, Value>, parameters: &'static [Par
         |name: &str, value: &Value| find(fields, name).is_none_or(|(field, _)| !is_left_out(value, &field.kind));
     let (mut outer, mut rest): (Map<_, _>, Map<_, _>) =
         object.clone().into_iter().partition(|(name, _)| find(parameters, name).is_none() && field(name).is_some());
-    outer.retain(|name, value| is_given(name, value));
     if outer.is_empty() {
         return None;
     }
+    outer.retain(|name, value| is_given(name, value));
     let name = object.keys().find(|name| find(parameters, name).is_some_and(|(found, _)| found.name == list.name));
     let given = name.and_then(|name| rest.remove(name)).filter(|value| !is_left_out(value, &list.kind));
     let given = given.map(|value| within_text(&value, |value| value.is_array() || value.is_object()).unwrap_or(value));
@@ -81,7 +81,10 @@ fn fields_moved_into_list(object: &Map<String, Value>, parameters: &'static [Par
     }
     for item in items.iter_mut().filter_map(Value::as_object_mut) {
         item.retain(|name, value| is_given(name, value));
-        for (name, value) in &outer {
+        // A parameter's own name goes before an alias.
+        let (own, aliases): (Vec<_>, Vec<_>) =
+            outer.iter().partition(|(name, _)| find(fields, name).is_some_and(|(_, is_own_name)| is_own_name));
+        for (name, value) in own.into_iter().chain(aliases) {
             if !item.keys().any(|own| field(own) == field(name)) {
                 item.insert(name.clone(), value.clone());
             }

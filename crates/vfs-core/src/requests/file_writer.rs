@@ -58,9 +58,10 @@ impl OpenWriterRequest {
         WriteRequest::new(self.path, content).mode(self.mode).modified_at(self.modified_at)
     }
 
-    /// Returns the error of a chunk or commit that the writer no longer accepts: after its commit, and after a chunk that failed.
+    /// Returns the error of a chunk or commit that the writer no longer accepts: after a commit that cannot be repeated, and after a
+    /// chunk that failed.
     pub fn unusable_writer_error(&self) -> Error {
-        let message = "the writer has committed, or a chunk was not written; open another writer and start again";
+        let message = "a commit was sent, or a chunk was not written; open another writer and start again";
         Error::invalid_argument(message).with_path(&self.path)
     }
 

@@ -265,7 +265,7 @@ fn continuation(result: &ReadResult, next_line: u64, is_cut: bool) -> Option<Str
         (_, Some(next)) if is_cut => {
             format!("[line {} is too long to be shown; more: lines=\"{}-\"]", next_line - 1, next + 1)
         }
-        (_, None) if is_cut => format!("[line {} is too long to be shown]", next_line - 1),
+        (None, None) if is_cut => format!("[line {} is too long to be shown]", next_line - 1),
         (Some(byte), _) if next_line > end && is_utf8(result.encoding) => {
             format!("[line {end} goes on: bytes=\"{byte}-\"]")
         }
