@@ -139,6 +139,7 @@ fn edits_of_a_session_state_are_rolled_back() {
     let tools = ToolSet::new(Arc::new(backend), Profile::Native);
     let outcome = call(&tools, "edit", &json!({ "path": "/*", "old": "x", "new": "y" }));
     assert_eq!(outcome.failure, Some(FailureKind::Backend(ErrorKind::PolicyDenied)));
+    assert!(outcome.to_text().ends_with("The edits of 1 file before it were rolled back."), "{}", outcome.to_text());
     for path in ["/a", "/b"] {
         assert_eq!(run(files.read_text(path)).expect("it is there"), "x\n", "{path}");
     }

@@ -41,6 +41,7 @@ fn a_line_that_is_longer_as_text_than_in_its_file_is_said_to_be_cut() {
     let tools = tools.max_characters(2_000);
     for (text, end) in [
         ("文".repeat(345), "[line cut]\n[line 1 is too long to be shown]"),
+        ("a".repeat(500) + "\nnext\n", "[line 1 is too long to be shown; more: lines=\"2-\"]"),
         ("文".repeat(150_000) + "\nnext\n", "[line 1 is too long to be shown; more: lines=\"2-\"]"),
         ("文".repeat(345) + "\nnext\n", "[line cut]\n[line 1 is too long to be shown; more: lines=\"2-\"]"),
     ] {

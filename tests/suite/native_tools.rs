@@ -404,6 +404,7 @@ fn an_effect_names_the_files_of_the_call() {
             OperationClass::Write,
             &["/a"],
         ),
+        ("edit", json!({ "path": "/a", "file_path": "/b", "old": "x", "new": "y" }), OperationClass::Write, &["/a"]),
         ("edit", json!({ "path": "/src/*/*.rs", "old": "x", "new": "y" }), OperationClass::Write, &["/src"]),
         ("edit", json!({ "path": "/secret\\s/*", "old": "x", "new": "y" }), OperationClass::Write, &["/"]),
         ("edit", json!({ "path": "/a", "old": "x", "new": "y", "dry_run": true }), OperationClass::Read, &["/a"]),

@@ -262,15 +262,18 @@ fn continuation(result: &ReadResult, next_line: u64, is_cut: bool) -> Option<Str
     // The room of the numbers may leave out lines that were read.
     let next_offset = if next_line <= end { Some(next_line - 1) } else { result.next_offset };
     let note = match (result.next_byte, next_offset) {
-        (_, Some(next)) if is_cut => {
-            format!("[line {} is too long to be shown; more: lines=\"{}-\"]", next_line - 1, next + 1)
-        }
-        (None, None) if is_cut => format!("[line {} is too long to be shown]", next_line - 1),
         (Some(byte), _) if next_line > end && is_utf8(result.encoding) => {
             format!("[line {end} goes on: bytes=\"{byte}-\"]")
         }
-        (Some(_), None) if result.total_lines != Some(end) => {
+        (byte, Some(next)) if is_cut || (byte.is_some() && next_line > end) => {
+            format!("[line {} is too long to be shown; more: lines=\"{}-\"]", next_line - 1, next + 1)
+        }
+        (None, None) if is_cut => format!("[line {} is too long to be shown]", next_line - 1),
+        (Some(_), None) if result.total_lines.is_some_and(|total| total > end) => {
             format!("[line {end} is too long to be shown; more: lines=\"{}-\"]", end + 1)
+        }
+        (Some(_), None) if result.total_lines.is_none() => {
+            format!("[line {end} is too long to be shown; if more follows: lines=\"{}-\"]", end + 1)
         }
         (Some(_), None) => format!("[line {end} is too long to be shown]"),
         (_, Some(next)) => {
