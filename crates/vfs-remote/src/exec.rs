@@ -112,7 +112,7 @@ impl ScriptInvocation {
     }
 
     /// Returns a buffer with the limits of one output, for a transport that reads it piece by piece.
-    pub fn keeper(&self) -> HeadTailBuffer {
+    pub fn output_buffer(&self) -> HeadTailBuffer {
         let max = usize::try_from(self.max_output_bytes).unwrap_or(usize::MAX);
         match self.keep {
             RetainedOutputPart::Beginning => HeadTailBuffer::head_only(max),
@@ -161,8 +161,8 @@ impl RemoteOutput {
         Self { stdout, stderr, exit, truncated: false, stdout_bytes, stderr_bytes }
     }
 
-    /// Creates the result of a script whose outputs were collected in these [buffers](ScriptInvocation::keeper).
-    pub fn kept(exit: RemoteExit, stdout: HeadTailBuffer, stderr: HeadTailBuffer) -> Self {
+    /// Creates the result of a script whose outputs were collected in these [buffers](ScriptInvocation::output_buffer).
+    pub fn from_buffers(exit: RemoteExit, stdout: HeadTailBuffer, stderr: HeadTailBuffer) -> Self {
         let (stdout_bytes, stderr_bytes) = (stdout.total(), stderr.total());
         let truncated = stdout.is_cut() || stderr.is_cut();
         let (stdout, stderr) = (stdout.into_bytes().into(), stderr.into_bytes().into());

@@ -178,7 +178,7 @@ enum ExchangeEnd {
 
 impl ClientExchange {
     fn new(streams: ChildStreams, bootstrap: ScriptBootstrap, invocation: &ScriptInvocation) -> Self {
-        let framed = || FrameDecoder::new(&bootstrap.marker, invocation.keeper());
+        let framed = || FrameDecoder::new(&bootstrap.marker, invocation.output_buffer());
         Self {
             stdin: streams.stdin,
             stdout: FramedReader::new(streams.stdout, framed()),
@@ -299,6 +299,6 @@ impl ExchangeOutcome {
                 return Err(classify(&diagnostics.with_exit_code(exit_code)));
             }
         };
-        Ok(RemoteOutput::kept(exit, stdout.into_output(), stderr.into_output()))
+        Ok(RemoteOutput::from_buffers(exit, stdout.into_output(), stderr.into_output()))
     }
 }

@@ -136,7 +136,7 @@ mod tests {
     fn read(chunk: usize, limit: u64, text: &[u8]) -> FrameDecoder {
         let mut invocation = ScriptInvocation::new("");
         invocation.max_output_bytes = limit;
-        let mut framed = FrameDecoder::new("MARK", invocation.keeper());
+        let mut framed = FrameDecoder::new("MARK", invocation.output_buffer());
         for piece in text.chunks(chunk) {
             framed.feed(piece);
         }
@@ -145,8 +145,8 @@ mod tests {
     }
 
     fn output(framed: FrameDecoder) -> (Vec<u8>, bool) {
-        let nothing = ScriptInvocation::new("").keeper();
-        let completed = RemoteOutput::kept(RemoteExit::Exited(0), framed.into_output(), nothing);
+        let nothing = ScriptInvocation::new("").output_buffer();
+        let completed = RemoteOutput::from_buffers(RemoteExit::Exited(0), framed.into_output(), nothing);
         (completed.stdout.to_vec(), completed.truncated)
     }
 

@@ -128,10 +128,10 @@ impl RemoteExec for HttpRun {
 
 /// Returns `completed` with each output cut to the limit of `invocation`.
 fn within(completed: RemoteOutput, invocation: &ScriptInvocation) -> RemoteOutput {
-    let [mut stdout, mut stderr] = [invocation.keeper(), invocation.keeper()];
+    let [mut stdout, mut stderr] = [invocation.output_buffer(), invocation.output_buffer()];
     stdout.push(&completed.stdout);
     stderr.push(&completed.stderr);
-    let mut cut = RemoteOutput::kept(completed.exit, stdout, stderr);
+    let mut cut = RemoteOutput::from_buffers(completed.exit, stdout, stderr);
     cut.truncated |= completed.truncated;
     cut.stdout_bytes = cut.stdout_bytes.max(completed.stdout_bytes);
     cut.stderr_bytes = cut.stderr_bytes.max(completed.stderr_bytes);

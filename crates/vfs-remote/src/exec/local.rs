@@ -201,7 +201,7 @@ impl RemoteExec for LocalProcess {
     }
 
     async fn run(&self, invocation: ScriptInvocation) -> Result<RemoteOutput> {
-        let (mut out, mut err) = (invocation.keeper(), invocation.keeper());
+        let (mut out, mut err) = (invocation.output_buffer(), invocation.output_buffer());
         let ScriptInvocation { script, beginning, stdin, timeout: limit, .. } = invocation;
         let ready = self.ready.as_ref().filter(|_| stdin.is_empty());
         let fed = match ready.map(|ready| ready.take(&script, beginning, ShellProcess::if_running)) {
@@ -255,7 +255,7 @@ impl RemoteExec for LocalProcess {
             let ending = ending_of(status.map_err(lost)?);
             if has_timed_out { RemoteExit::TimedOut } else { ending }
         };
-        Ok(RemoteOutput::kept(ending, out, err))
+        Ok(RemoteOutput::from_buffers(ending, out, err))
     }
 }
 

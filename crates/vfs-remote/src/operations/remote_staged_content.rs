@@ -20,7 +20,8 @@ use crate::script::{Script, printable, quoted};
 const MAX_PART_BYTES: usize = 4 << 20;
 
 /// Appends the output of `part` to the staged file. The script fails if the size before is not `before` or the size
-/// after is not `after`, so that a part which was lost or sent twice is detected. A part can be repeated if nothing of it was written; the first always can.
+/// after is not `after`, so that a part which was lost or sent twice is detected. After an error of
+/// the system a part can be repeated if nothing of it was written; the first can always, as its file is removed.
 const APPEND: &str = r#"fail() { rm -f "$staged"; die "$1"; }
 if [ "$before" = 0 ]; then [ ! -e "$staged" ]; else has_size "$staged" "$before"; fi || fail cut
 part >>"$staged" || { [ "$before" != 0 ] && has_size "$staged" "$before" && die os; fail os; }

@@ -101,10 +101,18 @@ fn tool_error(stderr: &Bytes, path: &VfsPath) -> Error {
         Some(ErrorKind::InvalidPath) => {
             Error::new(ErrorKind::InvalidPath, "the name is too long for the file system; use a shorter one")
         }
+        Some(ErrorKind::PermissionDenied) if is_read_only(stderr) => {
+            Error::new(ErrorKind::PermissionDenied, "the file system is read-only")
+        }
         Some(kind) => Error::of(kind),
         None => Error::new(ErrorKind::Unavailable, "a command of the operation failed in the sandbox"),
     };
     error.with_path(path).with_source(StderrExcerpt::of(stderr))
+}
+
+/// Returns whether `stderr` reports a file system that is read-only.
+fn is_read_only(stderr: &[u8]) -> bool {
+    String::from_utf8_lossy(stderr).contains("Read-only file system")
 }
 
 /// Returns whether `stderr` reports a path that is too long.
@@ -199,6 +207,13 @@ mod tests {
         ] {
             assert_eq!(kind_of(stderr.as_bytes()), expected, "{stderr}");
         }
+    }
+
+    #[test]
+    fn a_file_system_that_is_read_only_is_named_as_the_cause() {
+        let path = VfsPath::parse("/a").expect("a path");
+        let error = labelled(b"os", &Bytes::from_static(b"touch: ./a: Read-only file system"), &path);
+        assert_eq!(error.to_string(), "permission_denied: /a: the file system is read-only");
     }
 
     #[test]
