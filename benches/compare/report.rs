@@ -33,14 +33,14 @@ const INTRODUCTION: &str = "\
 # Performance
 
 What the operations cost beside those of others, measured side by side: the two sides of a row take turns, after a
-warm-up of each, and what counts is the ratio of each pair. Absolute times say something of this machine only. This page
+warm-up of each, and what counts is the ratio of each pair. Absolute times are of this machine only. This page
 is made by
 
 ```sh
 cargo run --profile dist -p vfs-benches --bin compare -- --instructions
 ```
 
-which prepares what is searched and whom we race in `target/compare` (it needs Debian's `apt-get` for the kernel's
+which prepares the trees and the rivals in `target/compare` (it needs Debian's `apt-get` for the kernel's
 source, cargo, `python3` with `venv`, and Go; what cannot be prepared is shown as not run). `--row NAME` runs the rows
 whose name contains NAME and leaves this page alone; `--help` has the rest. Notes about rows are kept in
 `benches/compare/notes.md`.
