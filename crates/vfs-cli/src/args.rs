@@ -177,7 +177,7 @@ pub(crate) enum Command {
     /// Check, count, copy or back up a durable store
     #[command(subcommand, after_help = store::STORE_EXAMPLES)]
     Store(StoreCommand),
-    /// Check a configuration file, or print its schema
+    /// Check a configuration file, or print its schema or an example
     #[command(subcommand, after_help = namespace::CONFIG_EXAMPLES)]
     Config(ConfigCommand),
     /// Print the help of a command, or a topic such as 'paths'; 'topics' lists them

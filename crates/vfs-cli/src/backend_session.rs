@@ -149,10 +149,7 @@ impl BackendSession {
     pub(crate) async fn with_shell(&self, kind: ShellBackendKind) -> Result<Arc<dyn Backend>, Failure> {
         match (kind, &self.opened) {
             #[cfg(not(feature = "virtual-shell"))]
-            (ShellBackendKind::Virtual, _) => Err(Failure::Usage(
-                "this vfs was built without the feature 'virtual-shell'; install vfs with \
-                 'cargo install vfs-cli --features full', or use a released binary",
-            )),
+            (ShellBackendKind::Virtual, _) => Err(Failure::MissingFeature("virtual-shell")),
             #[cfg(feature = "virtual-shell")]
             (ShellBackendKind::Virtual, _) => {
                 let shell = Arc::new(VirtualShell::new(Arc::clone(&self.backend), VirtualShellConfig::new()));

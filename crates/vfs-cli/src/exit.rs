@@ -45,6 +45,9 @@ pub(crate) enum Failure {
     Root(PathBuf, Error),
     /// The configuration file is invalid, or its namespace cannot be opened.
     Config(ConfigError),
+    /// This build lacks the feature.
+    #[cfg(not(all(feature = "sandbox", feature = "virtual-shell")))]
+    MissingFeature(&'static str),
     /// The arguments are invalid.
     Usage(&'static str),
     /// There is no help of the name.
@@ -92,14 +95,18 @@ impl From<io::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Operation(error) | Failure::Hinted(error, _) => {
-                error.fmt(f)?;
-                f.write_str(install_hint(error))
+            Failure::Operation(error) | Failure::Hinted(error, _) if lacks_feature(error) => {
+                write!(f, "{error}; {INSTALL}")
             }
+            Failure::Operation(error) | Failure::Hinted(error, _) => error.fmt(f),
             Failure::Root(root, error) => f.write_str(&vfs_config::describe_open_failure("root", root, error)),
-            Failure::Config(error) => {
-                error.fmt(f)?;
-                f.write_str(error.cause.as_ref().map_or("", install_hint))
+            Failure::Config(error) if error.cause.as_ref().is_some_and(lacks_feature) => {
+                write!(f, "{error}; {INSTALL}")
+            }
+            Failure::Config(error) => error.fmt(f),
+            #[cfg(not(all(feature = "sandbox", feature = "virtual-shell")))]
+            Failure::MissingFeature(feature) => {
+                write!(f, "this vfs was built without the feature '{feature}'; {INSTALL}")
             }
             Failure::Usage(message) => f.write_str(message),
             Failure::UnknownHelp(message) => write!(f, "{message}; see 'vfs help' and 'vfs help topics'"),
@@ -121,14 +128,13 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Returns how to install a build with all stores, as the end of the message of `error`, if this build lacks the feature of
-/// a store.
-fn install_hint(error: &Error) -> &'static str {
-    if matches!(error.detail(), Some(ErrorDetail::MissingFeature { .. })) {
-        "; install vfs with 'cargo install vfs-cli --features full', or use a released binary"
-    } else {
-        ""
-    }
+/// How to get a build with all features.
+const INSTALL: &str = "install vfs with 'cargo install --locked vfs-cli --features full', or use a released binary from \
+                       https://github.com/agent-vfs/agent-vfs/releases";
+
+/// Returns whether this build lacks the feature of a store.
+fn lacks_feature(error: &Error) -> bool {
+    matches!(error.detail(), Some(ErrorDetail::MissingFeature { .. }))
 }
 
 /// Returns the exit code of a command, and prints its failure.

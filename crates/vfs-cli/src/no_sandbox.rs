@@ -9,10 +9,7 @@ use crate::args::SandboxArgs;
 use crate::exit::{Exit, Failure};
 use crate::standard_output::StandardOutput;
 
-const MISSING: Failure = Failure::Usage(
-    "this vfs was built without the feature 'sandbox'; install vfs with 'cargo install vfs-cli --features full', or use a \
-     released binary",
-);
+const MISSING: Failure = Failure::MissingFeature("sandbox");
 
 pub(crate) fn run_if_helper() {}
 

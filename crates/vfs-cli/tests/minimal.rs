@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const INSTALL_HINT: &str = "; install vfs with 'cargo install vfs-cli --features full', or use a released binary";
+const INSTALL_HINT: &str = "; install vfs with 'cargo install --locked vfs-cli --features full', or use a released binary from \
+                            https://github.com/agent-vfs/agent-vfs/releases";
 
 /// Runs the command, which has to fail with one line that names `feature` and the way to install it.
 fn assert_missing(feature: &str, arguments: &[&str], directory: &Path) {

@@ -396,7 +396,10 @@ mod tests {
         let error = mapping.error(Error::not_found(&path("/a")));
         assert_eq!(error.for_model(), "Error: File '/m/a' not found");
         let problem = mapping.problem(Problem::from(Error::at(ErrorKind::PermissionDenied, &path("/a"))));
-        assert_eq!((problem.path.as_str(), problem.message.as_str()), ("/m/a", "Error: '/m/a': permission denied"));
+        assert_eq!(
+            (problem.path.as_str(), problem.message.as_str()),
+            ("/m/a", "Error: '/m/a': permission denied; choose another path, or have its owner or mode changed")
+        );
         let scope = PathMapping::new(path("/"), path("/s"));
         assert_eq!(scope.error(Error::not_found(&path("/elsewhere"))).path(), Some("/"));
         let partial = Error::at(ErrorKind::PermissionDenied, &path("/d/rest")).after_partial_delete(3);

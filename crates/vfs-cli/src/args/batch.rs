@@ -11,7 +11,8 @@ Each line of standard input is one request, each line of standard output one ans
   {\"id\":7,\"ok\":{\"path\":\"/a\",\"content\":{\"text\":\"...\"},...}}
   {\"id\":7,\"error\":{\"code\":\"not_found\",\"path\":\"/a\",\"message\":\"...\"}}
 
-Operations and their fields, optional ones in brackets; docs/batch.md describes each field, with examples:
+Operations and their fields, optional ones in brackets; \
+https://github.com/agent-vfs/agent-vfs/blob/main/docs/batch.md describes each field, with examples:
   stat, resolve     path
   capabilities      [path]
   ls                [path recursive max_depth limit]

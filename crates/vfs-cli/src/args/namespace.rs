@@ -85,6 +85,7 @@ pub(super) const CONFIG_EXAMPLES: &str = "\
 Examples:
   vfs --config vfs.toml config check       opens the whole namespace
   vfs config schema > vfs.schema.json      for an editor: '#:schema ./vfs.schema.json' in the first line
+  vfs config example                       a file with every setting
 
 A short vfs.toml:
   [default]
@@ -99,7 +100,7 @@ A short vfs.toml:
       { effect = \"allow\", operations = [\"execute\"] },
   ]
 
-Every setting is in docs/vfs.example.toml.";
+It has to be named: --config vfs.toml.";
 
 /// Arguments of `vfs mounts`.
 #[derive(Debug, ClapArgs)]
@@ -275,4 +276,6 @@ pub(crate) enum ConfigCommand {
     Check,
     /// Print the JSON schema of configuration files
     Schema,
+    /// Print a configuration file that shows every setting
+    Example,
 }

@@ -11,7 +11,8 @@ use crate::layers_at_mount;
 use crate::standard_output::StandardOutput;
 
 /// The message if no checkpoint layer is configured.
-pub(super) const NO_CHECKPOINTS: &str = "there is no layer of the type 'checkpoints' here; see docs/vfs.example.toml";
+pub(super) const NO_CHECKPOINTS: &str =
+    "there is no layer of the type 'checkpoints' here; 'vfs config example' shows one";
 
 pub(super) async fn run(
     session: &BackendSession,

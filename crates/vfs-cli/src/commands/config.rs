@@ -1,4 +1,4 @@
-//! Command `vfs config`: checks a configuration file, or prints its schema.
+//! Command `vfs config`: checks a configuration file, or prints its schema or an example.
 
 use std::io::Write;
 
@@ -19,5 +19,10 @@ pub(super) fn check(session: &BackendSession, out: &mut StandardOutput) -> Resul
 
 pub(super) fn schema(out: &mut StandardOutput) -> Result<Exit, Failure> {
     out.write_all(vfs_config::schema().as_bytes())?;
+    Ok(Exit::Success)
+}
+
+pub(super) fn example(out: &mut StandardOutput) -> Result<Exit, Failure> {
+    out.write_all(include_bytes!("../vfs.example.toml"))?;
     Ok(Exit::Success)
 }

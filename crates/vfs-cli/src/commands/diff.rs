@@ -12,7 +12,7 @@ use crate::layers_at_mount;
 use crate::standard_output::StandardOutput;
 
 /// The message if no overlay is configured.
-pub(super) const NO_OVERLAY: &str = "there is no layer of the type 'overlay' here; see docs/vfs.example.toml";
+pub(super) const NO_OVERLAY: &str = "there is no layer of the type 'overlay' here; 'vfs config example' shows one";
 
 pub(super) async fn run(session: &BackendSession, out: &mut StandardOutput, args: DiffArgs) -> Result<Exit, Failure> {
     let path = session.path_or_root(args.path.as_deref())?;

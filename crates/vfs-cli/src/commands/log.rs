@@ -14,7 +14,7 @@ use crate::exit::{Exit, Failure};
 use crate::layers_at_mount;
 use crate::standard_output::StandardOutput;
 
-const NO_AUDIT: &str = "there is no layer of the type 'audit' here; see docs/vfs.example.toml";
+const NO_AUDIT: &str = "there is no layer of the type 'audit' here; 'vfs config example' shows one";
 
 pub(super) async fn run(backend: &BackendArgs, out: &mut StandardOutput, args: LogArgs) -> Result<Exit, Failure> {
     let logs = BackendSession::audit_logs(backend).await?;

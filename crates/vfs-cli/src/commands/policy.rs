@@ -87,7 +87,7 @@ fn effect_name(effect: RuleEffect) -> &'static str {
     match effect {
         RuleEffect::Allow => "allowed",
         RuleEffect::Deny => "denied",
-        _ => "asked",
+        _ => "approval required",
     }
 }
 

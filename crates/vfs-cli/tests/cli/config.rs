@@ -99,13 +99,15 @@ fn config_excludes_root_and_is_required_by_commands_on_layers() {
 }
 
 #[test]
-fn config_checks_and_shows_the_schema() {
+fn config_checks_and_shows_the_schema_and_an_example() {
     let root = tree(&[("vfs.toml", MOUNTED), ("project/a", ""), ("state/one/x", "")]);
     let checked = with_config(&root, &["config", "check"]);
     assert!(checked.success().ends_with("the configuration is valid\n"), "{checked:?}");
     let schema = vfs(&root, &["config", "schema"]);
     let schema: serde_json::Value = serde_json::from_str(schema.success()).expect("JSON");
     assert_eq!(schema["title"], "vfs.toml");
+    let example = vfs(&root, &["config", "example"]);
+    assert_eq!(example.success(), include_str!("../../../../docs/vfs.example.toml"));
 }
 
 #[test]

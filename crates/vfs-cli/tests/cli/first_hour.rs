@@ -96,7 +96,7 @@ fn missing_rights_are_an_error_of_the_path() {
         (&["edit", "--old", "colour", "--new", "color", "/notes/a.txt"], "/notes/a.txt"),
     ] {
         let run = without_capabilities(&root, args, b"text");
-        run.failure("permission");
+        run.failure("permission denied; choose another path, or have its owner or mode changed");
         assert!(run.err.contains(path), "{run:?}");
     }
     // A search goes on, and says what it did not read.

@@ -13,6 +13,7 @@ mod config;
 mod exec;
 mod files;
 mod first_hour;
+mod guide;
 mod help;
 mod hints;
 mod jobs;

@@ -26,7 +26,9 @@ fn explain_says_which_rule_decides_and_why() {
         "{denied:?}"
     );
     assert!(
-        explain(&["delete", "/a.txt", "--actor", "intern-7"]).refused().ends_with("delete /a.txt: asked by rule 2\n")
+        explain(&["delete", "/a.txt", "--actor", "intern-7"])
+            .refused()
+            .ends_with("delete /a.txt: approval required by rule 2\n")
     );
     let allowed = explain(&["rename", "/a.txt"]);
     assert!(allowed.success().contains("write /a.txt: allowed by default\n"), "{allowed:?}");
