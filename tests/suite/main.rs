@@ -7,6 +7,7 @@ mod contract_coverage;
 mod conventions;
 mod doubles;
 mod emptied;
+mod guide_requirements;
 mod layering;
 mod links;
 mod model;
