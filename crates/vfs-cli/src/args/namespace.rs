@@ -100,7 +100,7 @@ A short vfs.toml:
       { effect = \"allow\", operations = [\"execute\"] },
   ]
 
-It has to be named: --config vfs.toml.";
+vfs does not look for a vfs.toml by itself: pass --config vfs.toml.";
 
 /// Arguments of `vfs mounts`.
 #[derive(Debug, ClapArgs)]

@@ -13,7 +13,7 @@ fn blocks<'a>(chapter: &'a str, language: &str) -> Vec<&'a str> {
     chapter.split(fence.as_str()).skip(1).filter_map(|rest| rest.split("\n```").next()).collect()
 }
 
-/// Runs `line` in a shell in `root`, and returns what it prints. Explaining a denial ends with exit 1.
+/// Runs `line` in a shell in `root`, and returns what it prints. `policy explain` exits with 1 for a denial.
 #[track_caller]
 fn run(root: &TempDir, line: &str) -> String {
     let mut shell = Command::new("sh");
