@@ -1,9 +1,10 @@
 //! What a program of the guide needs is named before it: the crates to add, and the features of `agent-vfs`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use cargo_metadata::MetadataCommand;
 use regex::Regex;
 
 /// The chapters whose programs depend on `agent-vfs`.
@@ -20,7 +21,8 @@ const CHAPTERS: [&str; 10] = [
     "tools",
 ];
 
-const DEFAULT_FEATURES: [&str; 7] = ["composite", "layers", "local", "memory", "policy", "search", "versions"];
+/// The features of `agent-vfs`, each with all features that it enables, itself included.
+type Features = BTreeMap<String, BTreeSet<String>>;
 
 fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)).expect("the file is there")
@@ -30,23 +32,31 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a valid pattern")
 }
 
-/// Returns the features that have all of `feature`.
-fn including(feature: &str) -> Vec<&str> {
-    match feature {
-        "store" => vec!["store", "config", "sqlite", "postgres", "redis", "object-store", "gcp", "azure"],
-        "shell" => vec!["shell", "sandbox"],
-        "tools" => vec!["tools", "rig"],
-        other => vec![other],
-    }
+fn features() -> Features {
+    let metadata = MetadataCommand::new().no_deps().exec().expect("cargo describes the workspace");
+    let facade = metadata.packages.into_iter().find(|package| package.name == "agent-vfs").expect("it is a member");
+    let enabled = |feature: &String| {
+        let (mut all, mut next) = (BTreeSet::new(), vec![feature.clone()]);
+        while let Some(feature) = next.pop() {
+            // Entries such as `dep:vfs-store` and `vfs-store/sqlite` are about dependencies, not features of this package.
+            if let Some(entries) = facade.features.get(&feature)
+                && all.insert(feature)
+            {
+                next.extend(entries.iter().cloned());
+            }
+        }
+        all
+    };
+    facade.features.keys().map(|feature| (feature.clone(), enabled(feature))).collect()
 }
 
 /// Returns the names at the root of `agent-vfs` that need a feature which is no default one, each with the feature.
-fn names_of_features() -> Vec<(String, String)> {
+fn names_of_features(features: &Features) -> Vec<(String, String)> {
     let source = read("crates/agent-vfs/src/lib.rs");
     let export = pattern(r#"(?m)^#\[cfg\(feature = "([a-z-]+)"\)\]\npub (?:use|mod) ([^;]+);"#);
     let last_word = pattern(r"\w+$");
     let mut names = Vec::new();
-    for found in export.captures_iter(&source).filter(|found| !DEFAULT_FEATURES.contains(&&found[1])) {
+    for found in export.captures_iter(&source).filter(|found| !features["default"].contains(&found[1])) {
         for item in found[2].split([',', '{', '}']) {
             names.extend(last_word.find(item.trim()).map(|name| (name.as_str().to_owned(), found[1].to_owned())));
         }
@@ -98,7 +108,8 @@ fn named(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn a_program_of_the_guide_has_its_crates_and_features_before_it() {
-    let names = names_of_features();
+    let features = features();
+    let names = names_of_features(&features);
     assert!(
         names.iter().any(|(name, feature)| (name.as_str(), feature.as_str()) == ("StoreBackend", "store")),
         "{names:?}"
@@ -111,7 +122,9 @@ fn a_program_of_the_guide_has_its_crates_and_features_before_it() {
             let program = text[at + 1..].split("\n```").next().unwrap_or_default();
             let named = named(&text[..at]);
             let is_named = |need: &str| match need.strip_prefix("feature ") {
-                Some(feature) => including(feature).iter().any(|feature| named.contains(&format!("feature {feature}"))),
+                Some(feature) => features
+                    .iter()
+                    .any(|(name, enabled)| enabled.contains(feature) && named.contains(&format!("feature {name}"))),
                 None => named.contains(need),
             };
             let line = text[..at].matches('\n').count() + 2;

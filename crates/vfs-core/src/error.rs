@@ -117,7 +117,7 @@ impl ErrorKind {
             }
             ErrorKind::NotADirectory => "the path, or a part of it, is a file and not a directory",
             ErrorKind::NotEmpty => "the directory is not empty; use a recursive operation to include its entries",
-            ErrorKind::PermissionDenied => "permission denied; choose another path, or have its owner or mode changed",
+            ErrorKind::PermissionDenied => "permission denied; choose another path",
             ErrorKind::PolicyDenied => "a policy forbids this operation; do not try again",
             ErrorKind::ApprovalRequired => "this operation needs a person's approval first",
             ErrorKind::PathEscape => {
@@ -504,10 +504,7 @@ mod tests {
     fn display_is_one_line_without_the_cause() {
         let path = VfsPath::parse("/a\nb").expect("valid");
         let error = Error::at(ErrorKind::PermissionDenied, &path).with_source(std::io::Error::other("/host/secret"));
-        assert_eq!(
-            error.to_string(),
-            "permission_denied: /a\\nb: permission denied; choose another path, or have its owner or mode changed"
-        );
+        assert_eq!(error.to_string(), "permission_denied: /a\\nb: permission denied; choose another path");
         assert!(std::error::Error::source(&error).is_some());
         assert!(!error.for_model().contains("host"));
         assert!(!serde_json::to_string(&error).expect("serialises").contains("host"));

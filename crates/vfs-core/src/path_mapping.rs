@@ -398,7 +398,7 @@ mod tests {
         let problem = mapping.problem(Problem::from(Error::at(ErrorKind::PermissionDenied, &path("/a"))));
         assert_eq!(
             (problem.path.as_str(), problem.message.as_str()),
-            ("/m/a", "Error: '/m/a': permission denied; choose another path, or have its owner or mode changed")
+            ("/m/a", "Error: '/m/a': permission denied; choose another path")
         );
         let scope = PathMapping::new(path("/"), path("/s"));
         assert_eq!(scope.error(Error::not_found(&path("/elsewhere"))).path(), Some("/"));

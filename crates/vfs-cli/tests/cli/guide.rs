@@ -1,11 +1,10 @@
 //! The configuration files and commands of the guide, as its chapters have them.
 
 use std::fs;
-use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::{finish, tree};
+use crate::{finish, shell, tree};
 
 /// Returns the blocks of `language` in a chapter, in order.
 fn blocks<'a>(chapter: &'a str, language: &str) -> Vec<&'a str> {
@@ -16,10 +15,7 @@ fn blocks<'a>(chapter: &'a str, language: &str) -> Vec<&'a str> {
 /// Runs `line` in a shell in `root`, and returns what it prints. `policy explain` exits with 1 for a denial.
 #[track_caller]
 fn run(root: &TempDir, line: &str) -> String {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("vfs() {{ {:?} \"$@\"; }}; {line}", env!("CARGO_BIN_EXE_vfs"))]);
-    shell.env("TEAM_STORE", "sqlite:team.db").current_dir(root.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let run = finish(&mut shell, b"");
+    let run = finish(shell(root, line).env("TEAM_STORE", "sqlite:team.db"), b"");
     let codes = if line.contains("policy explain") { 0..=1 } else { 0..=0 };
     assert!(run.code.is_some_and(|code| codes.contains(&code)) && run.err.is_empty(), "{line}: {run:?}");
     run.out().to_owned()

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::{Run, finish, tree, vfs, with_config};
+use crate::{Run, finish, shell, tree, vfs, with_config};
 
 /// The help that `args` print, with its line breaks as spaces.
 fn help(args: &[&str]) -> String {
@@ -135,10 +135,7 @@ fn runs_as_written<'a>(lines: impl Iterator<Item = &'a str>) {
     let root = tree(&[]);
     let mut count = 0;
     for line in lines {
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("vfs() {{ {:?} \"$@\"; }}; {line}", env!("CARGO_BIN_EXE_vfs"))]);
-        shell.current_dir(root.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let run = finish(&mut shell, b"");
+        let run = finish(&mut shell(&root, line), b"");
         assert!(run.code == Some(0) && run.err.is_empty() && !run.out.is_empty(), "{line}: {run:?}");
         count += 1;
     }

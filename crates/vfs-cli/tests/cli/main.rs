@@ -128,6 +128,14 @@ fn finish(command: &mut Command, input: &[u8]) -> Run {
     Run { code: output.status.code(), out: output.stdout, err }
 }
 
+/// Returns the command that runs `line` in a shell in `root`, where `vfs` is the binary.
+fn shell(root: &TempDir, line: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("vfs() {{ {:?} \"$@\"; }}; {line}", env!("CARGO_BIN_EXE_vfs"))]);
+    shell.current_dir(root.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    shell
+}
+
 /// A directory with these files.
 fn tree(files: &[(&str, &str)]) -> TempDir {
     let root = tempfile::tempdir().expect("a temporary directory");

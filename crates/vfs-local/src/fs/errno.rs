@@ -34,7 +34,11 @@ fn classify(errno: Errno) -> (ErrorKind, Option<&'static str>) {
         Errno::ISDIR => (K::IsADirectory, None),
         Errno::NOTDIR => (K::NotADirectory, None),
         Errno::NOTEMPTY => (K::NotEmpty, None),
-        Errno::ACCESS | Errno::PERM => (K::PermissionDenied, None),
+        Errno::ACCESS => {
+            (K::PermissionDenied, Some("permission denied; choose another path, or have its owner or mode changed"))
+        }
+        // It has other causes, such as an immutable file.
+        Errno::PERM => (K::PermissionDenied, None),
         Errno::ROFS => (K::PermissionDenied, Some("the file system is read-only")),
         // Resolution below the root fails with `EXDEV` if a component or link would leave it.
         Errno::XDEV => (K::PathEscape, None),

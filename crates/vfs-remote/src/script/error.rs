@@ -97,11 +97,11 @@ fn tool_error(stderr: &Bytes, path: &VfsPath) -> Error {
             ErrorKind::Unsupported,
             "a program that the operation needs is missing in the sandbox, or lacks a feature",
         ),
-        Some(ErrorKind::InvalidPath) if !is_too_long(stderr) => PathFault::LinkLoop.error(),
+        Some(ErrorKind::InvalidPath) if !contains(stderr, "name too long") => PathFault::LinkLoop.error(),
         Some(ErrorKind::InvalidPath) => {
             Error::new(ErrorKind::InvalidPath, "the name is too long for the file system; use a shorter one")
         }
-        Some(ErrorKind::PermissionDenied) if is_read_only(stderr) => {
+        Some(ErrorKind::PermissionDenied) if contains(stderr, "Read-only file system") => {
             Error::new(ErrorKind::PermissionDenied, "the file system is read-only")
         }
         Some(kind) => Error::of(kind),
@@ -110,14 +110,9 @@ fn tool_error(stderr: &Bytes, path: &VfsPath) -> Error {
     error.with_path(path).with_source(StderrExcerpt::of(stderr))
 }
 
-/// Returns whether `stderr` reports a file system that is read-only.
-fn is_read_only(stderr: &[u8]) -> bool {
-    String::from_utf8_lossy(stderr).contains("Read-only file system")
-}
-
-/// Returns whether `stderr` reports a path that is too long.
-fn is_too_long(stderr: &[u8]) -> bool {
-    String::from_utf8_lossy(stderr).contains("name too long")
+/// Returns whether `stderr` contains `message`, which distinguishes errors of one kind.
+fn contains(stderr: &[u8], message: &str) -> bool {
+    String::from_utf8_lossy(stderr).contains(message)
 }
 
 /// Returns whether a failed listing lacks only entries that were removed meanwhile or may not be read.
