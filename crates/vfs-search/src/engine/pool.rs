@@ -485,11 +485,13 @@ mod tests {
             let meeting = Arc::clone(&meeting);
             pool.submit(call(move || _ = meeting.wait())).expect("there is room");
         }
-        while pool.stats() != (PoolStats { threads: 4, busy: 2, queued: 0 }) {
-            assert!(
-                pool.stats().threads != 3 || pool.stats().queued > 0 || pool.stats().busy > 2,
-                "a thread ended early"
-            );
+        loop {
+            // One look at all numbers: they change meanwhile.
+            let stats = pool.stats();
+            if stats == (PoolStats { threads: 4, busy: 2, queued: 0 }) {
+                break;
+            }
+            assert!(stats.threads != 3 || stats.queued > 0 || stats.busy > 2, "a thread ended early: {stats:?}");
             thread::yield_now();
         }
     }
